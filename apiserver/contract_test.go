@@ -352,14 +352,14 @@ func TestContractDetectsDifferences(t *testing.T) {
 		change func(*answer)
 		says   string
 	}{
-		"Fine":         {func(*answer) {}, ""},
-		"WrongType":    {func(a *answer) { a.body = `{"count":"1"}` }, "want integer"},
-		"Missing":      {func(a *answer) { a.body = `{}` }, "missing property 'count'"},
-		"NotJSON":      {func(a *answer) { a.body = `{` }, "unexpected EOF"},
-		"ContentType":  {func(a *answer) { a.header.Set("Content-Type", "text/plain") }, `Content-Type "text/plain"`},
-		"HeaderAway":   {func(a *answer) { a.header.Del("X-Request-Id") }, "lacks the header X-Request-Id"},
-		"HeaderWrong":  {func(a *answer) { a.header.Set("RateLimit-Limit", "many") }, "RateLimit-Limit"},
-		"HeaderOfOurs": {func(a *answer) { a.header.Set("X-Surprise", "1") }, "X-Surprise is not in the contract"},
+		"Fine":          {func(*answer) {}, ""},
+		"WrongType":     {func(a *answer) { a.body = `{"count":"1"}` }, "want integer"},
+		"Missing":       {func(a *answer) { a.body = `{}` }, "missing property 'count'"},
+		"NotJSON":       {func(a *answer) { a.body = `{` }, "unexpected EOF"},
+		"ContentType":   {func(a *answer) { a.header.Set("Content-Type", "text/plain") }, `Content-Type "text/plain"`},
+		"HeaderMissing": {func(a *answer) { a.header.Del("X-Request-Id") }, "lacks the header X-Request-Id"},
+		"HeaderWrong":   {func(a *answer) { a.header.Set("RateLimit-Limit", "many") }, "RateLimit-Limit"},
+		"HeaderOfOurs":  {func(a *answer) { a.header.Set("X-Surprise", "1") }, "X-Surprise is not in the contract"},
 	} {
 		got := answer{status: good.status, header: good.header.Clone(), body: good.body}
 		tc.change(&got)

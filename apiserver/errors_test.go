@@ -157,7 +157,7 @@ func TestBulkDeleteWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
 	h.ok(t, h.alice, "GET", "/api/buckets", "")
-	h.stores.fail(fault.New(fault.Unavailable, "away"))
+	h.stores.fail(fault.New(fault.Unavailable, "database unavailable"))
 	got := h.ok(t, h.alice, "POST", "/api/memories/bulk-delete", `{"memoryIds":["x"]}`)
 	if !strings.HasPrefix(got.body, `{"message":"Memories deleted","deletedCount":0,"errors":[{"memoryId":"postgres_bulk","error":"`) {
 		t.Errorf("body %s", got.body)

@@ -108,7 +108,7 @@ func TestExportErrorsBeforeTheResponse(t *testing.T) {
 	h.stores.fail(fault.New(fault.Unavailable, "the database is unavailable; try again"))
 	got := h.call(t, h.alice, "GET", "/api/export", "")
 	if got.status != 503 || got.header.Get("Retry-After") == "" || got.header.Get("Content-Type") != "application/json" {
-		t.Errorf("with the store away: %d %v %s", got.status, got.header, got.body)
+		t.Errorf("while the store is unavailable: %d %v %s", got.status, got.header, got.body)
 	}
 	h.stores.fail(nil)
 	for range 20 { // nothing counts as still running
@@ -228,7 +228,7 @@ func TestConcurrentExportsAreLimited(t *testing.T) {
 	for _, open := range []*http.Response{alice, bob, carol} {
 		open.Body.Close()
 	}
-	e.ends(t, h, "the clients went away")
+	e.ends(t, h, "the clients disconnected")
 	h.begun(t, dave).Body.Close()
 	e.ends(t, h, "again")
 }
@@ -266,13 +266,13 @@ func TestSlowExportsTimeOut(t *testing.T) {
 // An export that fails midway is recognizably incomplete.
 func TestFailedExportIsTruncated(t *testing.T) {
 	t.Parallel()
-	e := &endless{after: 1000, fails: errors.New("the database went away")}
+	e := &endless{after: 1000, fails: errors.New("database connection lost")}
 	h := newEndlessServer(t, e, func(*Config) {})
 	if _, err := io.Copy(io.Discard, h.begun(t, h.alice).Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the answer ends with %v", err)
 	}
 	e.ends(t, h, "it failed")
-	if !strings.Contains(h.log.String(), "the database went away") {
+	if !strings.Contains(h.log.String(), "database connection lost") {
 		t.Error("the log does not say why")
 	}
 }

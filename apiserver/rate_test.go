@@ -91,7 +91,7 @@ func TestLimiterWithoutItsStore(t *testing.T) {
 	if n := allowed(t, l, 160, 5); n != 5 {
 		t.Fatalf("%d of 5 allowed", n)
 	}
-	store.fails = errors.New("away")
+	store.fails = errors.New("unavailable")
 	if n := allowed(t, l, 160, 1000); n != 155 || store.trips != 2 {
 		t.Errorf("%d more allowed with %d trips, want 155 with 2", n, store.trips)
 	}

@@ -19,18 +19,18 @@ import (
 func (s realStores) vectors(t *testing.T, name string) ([]retrieve.UnitID, error) {
 	t.Helper()
 	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name))
-	place, err := s.db.EnsurePlacement(t.Context(), id)
+	location, err := s.db.EnsurePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !place.Indexed() {
+	if !location.Indexed() {
 		missing, err := s.db.Unconfirmed(t.Context(), id, 0, 1000)
 		if err != nil || len(missing) > 0 {
 			return nil, fmt.Errorf("%d units have no vector: %w", len(missing), err)
 		}
 		return s.db.Live(t.Context(), id, 0, 1000)
 	}
-	return s.index.List(t.Context(), id, place, 0, 1000)
+	return s.index.List(t.Context(), id, location, 0, 1000)
 }
 
 // holds waits until the index contains n vectors of a tenant.
@@ -140,12 +140,12 @@ func TestDeleteAccountWhileMilvusIsUnavailable(t *testing.T) {
 	gate := testkit.NewGate(t, testkit.Milvus(t).Addr)
 	gate.Open(t)
 	h, s := newRealServerOn(t, openRealAt(t, gate.Addr))
-	alice := s.tenant(t, "away", "alice", false)
+	alice := s.tenant(t, "unavailable", "alice", false)
 	h.fill(t, alice)
-	h.holds(t, s, "away", 3)
+	h.holds(t, s, "unavailable", 3)
 	gate.Close()
 	h.ok(t, alice, "DELETE", "/api/account", `{"confirm":"delete everything"}`)
 	h.seesNothing(t, alice, "the user that left")
 	gate.Open(t)
-	h.holds(t, s, "away", 0)
+	h.holds(t, s, "unavailable", 0)
 }

@@ -203,11 +203,11 @@ func (s realStores) apply(t *testing.T, name string, suspended bool) tenant.ID {
 	if _, err := s.db.Apply(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	place, err := s.db.EnsurePlacement(t.Context(), id)
+	location, err := s.db.EnsurePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := placement.EnsurePartition(t.Context(), s.db, placement.WaitLoaded(s.index), placement.Placement{Location: place}); err != nil {
+	if _, err := placement.EnsurePartition(t.Context(), s.db, placement.WaitLoaded(s.index), placement.Placement{Location: location}); err != nil {
 		t.Fatal(err)
 	}
 	return id

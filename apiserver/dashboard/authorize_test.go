@@ -459,7 +459,7 @@ func countsRefreshes(t *testing.T, s *site, _ *browser) {
 func losesNoToken(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	v := s.signedIn(t, 0, alice)
-	s.away.Store(alice.Scope, true)
+	s.grantsUnavailable.Store(alice.Scope, true)
 	if status, body := v.post(t, "/connect/token", url.Values{"confirmed": {"yes"}}); status != http.StatusServiceUnavailable {
 		t.Errorf("regenerated while programs cannot be listed: %d %s", status, body)
 	}
@@ -468,7 +468,7 @@ func losesNoToken(t *testing.T, s *site, _ *browser) {
 			t.Errorf("the token there was: %d", status)
 		}
 	}
-	s.away.Delete(alice.Scope)
+	s.grantsUnavailable.Delete(alice.Scope)
 	if status, body := v.post(t, "/connect/token", url.Values{"confirmed": {"yes"}}); status != http.StatusOK || !strings.Contains(body, "mn_") {
 		t.Errorf("regenerated afterwards: %d %s", status, body)
 	}

@@ -97,11 +97,11 @@ func guardsPassword(t *testing.T, s *site, _ *browser) {
 	if status, body := v.post(t, "/connect/password", confirmed, "Sec-Fetch-Site", "cross-site"); status != http.StatusForbidden || strings.Contains(body, "new-password") {
 		t.Errorf("from another site: %d %.300s, want 403", status, body)
 	}
-	s.away.Store(alice.Scope, true)
+	s.grantsUnavailable.Store(alice.Scope, true)
 	if status, _ := v.post(t, "/connect/password", confirmed); status != http.StatusServiceUnavailable {
 		t.Errorf("while the page cannot be rendered: %d, want 503", status)
 	}
-	s.away.Delete(alice.Scope)
+	s.grantsUnavailable.Delete(alice.Scope)
 	s.age(t, alice.Scope)
 	if status, body := v.post(t, "/connect/password", confirmed); status != http.StatusSeeOther || strings.Contains(body, "new-password") {
 		t.Errorf("signed in 11 minutes ago: %d %.300s, want the sign-in page", status, body)

@@ -56,7 +56,7 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.FormValue("code") {
 	case "cut":
 		panic(http.ErrAbortHandler)
-	case "away":
+	case "unavailable":
 		w.WriteHeader(http.StatusBadGateway)
 		_, _ = io.WriteString(w, "<p>inner words")
 	case "unknown-client":
@@ -156,7 +156,7 @@ func TestProviderFailures(t *testing.T) {
 	}{
 		{"forged", http.StatusBadRequest, "Example ID did not confirm the sign-in; try again.", "", 1},
 		{"cut", http.StatusServiceUnavailable, "Example ID is unavailable; try again in a moment.", "level=WARN", 1},
-		{"away", http.StatusServiceUnavailable, "Example ID is unavailable; try again in a moment.", "502 Bad Gateway", 1},
+		{"unavailable", http.StatusServiceUnavailable, "Example ID is unavailable; try again in a moment.", "502 Bad Gateway", 1},
 		{"unknown-client", http.StatusInternalServerError, "details are logged", "401 Unauthorized invalid_client no client with client_id=mnemo&client_secret=(secret)&code=(secret)&code_verifier=(secret)", 2},
 		{"in-the-form", http.StatusInternalServerError, "details are logged", "malformed jwt", 2},
 		{"in-the-form", http.StatusInternalServerError, "details are logged", "malformed jwt", 3}, // the auth style is cached now

@@ -49,19 +49,19 @@ type site struct {
 	urls     [2]string
 	issuer   string // of the identity provider
 
-	mu      sync.Mutex
-	tenants int
-	away    sync.Map // the scopes whose programs cannot be listed
+	mu                sync.Mutex
+	tenants           int
+	grantsUnavailable sync.Map // the scopes whose grants cannot be listed
 }
 
 // grants is a store whose List can fail.
 type grants struct {
 	*postgres.DB
-	away *sync.Map
+	grantsUnavailable *sync.Map
 }
 
 func (g grants) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Program, error) {
-	if _, away := g.away.Load(scope); away {
+	if _, grantsUnavailable := g.grantsUnavailable.Load(scope); grantsUnavailable {
 		return nil, fault.New(fault.Unavailable, "PostgreSQL is unavailable")
 	}
 	return g.DB.Programs(ctx, scope)
@@ -146,7 +146,7 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}), Audit: s.db,
 		Tokens: s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, Platform: s.db, Providers: []*dashboard.Provider{s.provider()},
 		URL: public, TrustedProxies: proxies, SecretDetails: replica == 1,
-		Programs: oauth.NewService(oauth.Config{Clients: s.db, Grants: grants{s.db, &s.away}, Access: s.db, URL: public, Random: rand.Reader, Now: time.Now}),
+		Programs: oauth.NewService(oauth.Config{Clients: s.db, Grants: grants{s.db, &s.grantsUnavailable}, Access: s.db, URL: public, Random: rand.Reader, Now: time.Now}),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -197,11 +197,11 @@ func (s *site) newTenant(t *testing.T, change func(*tenant.Spec), names ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, err := s.db.EnsurePlacement(t.Context(), spec.ID)
+	location, err := s.db.EnsurePlacement(t.Context(), spec.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := placement.WaitLoaded(s.index).Ensure(t.Context(), placement.Placement{Location: place}); err != nil {
+	if _, err := placement.WaitLoaded(s.index).Ensure(t.Context(), placement.Placement{Location: location}); err != nil {
 		t.Fatal(err)
 	}
 	var users []user

@@ -38,9 +38,9 @@ func TestUpdateRejects(t *testing.T) {
 			wantKind(t, err, fault.Invalid)
 		})
 	}
-	away := fault.New(fault.Unavailable, "away")
-	_, err := newService(&fakes{storeFails: away}).Update(t.Context(), alice, UpdateInput{IDs: []string{"a"}, Flags: Flags{Pinned: &yes}})
-	if !errors.Is(err, away) {
+	unavailable := fault.New(fault.Unavailable, "store unavailable")
+	_, err := newService(&fakes{storeFails: unavailable}).Update(t.Context(), alice, UpdateInput{IDs: []string{"a"}, Flags: Flags{Pinned: &yes}})
+	if !errors.Is(err, unavailable) {
 		t.Errorf("error = %v, want the store's", err)
 	}
 }

@@ -199,7 +199,7 @@ func TestRecallBacksOff(t *testing.T) {
 	now := askedAt
 	s := newService(trains())
 	s.Now = func() time.Time { return now }
-	w := &writer{err: errors.New("away")}
+	w := &writer{err: errors.New("unavailable")}
 	s.Synthesizer = w
 	recallOne(t, s, ask("a"))
 	recallOne(t, s, ask("a"))
@@ -229,7 +229,7 @@ func TestRecallSeveralQuestions(t *testing.T) {
 			t.Errorf("question %d: %+v", i, r)
 		}
 	}
-	f.storeFails = fault.New(fault.Unavailable, "away")
+	f.storeFails = fault.New(fault.Unavailable, "unavailable")
 	_, _, err = newService(f).Recall(t.Context(), alice, in)
 	wantKind(t, err, fault.Unavailable)
 }

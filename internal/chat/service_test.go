@@ -11,7 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-var errAway = errors.New("away")
+var errUnavailable = errors.New("unavailable")
 
 func TestIngestCountsTokens(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestListValidates(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	t.Parallel()
-	f := &fakes{conversations: []Conversation{{ID: "c1"}}, indexFails: errAway}
+	f := &fakes{conversations: []Conversation{{ID: "c1"}}, indexFails: errUnavailable}
 	s := newService(f)
 	got, err := s.Delete(t.Context(), alice, []string{"c1", "never", "\x00"})
 	if err != nil {
@@ -107,8 +107,8 @@ func TestDelete(t *testing.T) {
 	}
 	_, err = s.Delete(t.Context(), alice, nil)
 	wantKind(t, err, fault.Invalid)
-	f.storeFails = errAway
-	if _, err = s.Delete(t.Context(), alice, []string{"c1"}); !errors.Is(err, errAway) {
+	f.storeFails = errUnavailable
+	if _, err = s.Delete(t.Context(), alice, []string{"c1"}); !errors.Is(err, errUnavailable) {
 		t.Errorf("error = %v, want the store's", err)
 	}
 }

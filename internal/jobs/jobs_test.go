@@ -29,21 +29,21 @@ const patience = 30 * time.Second
 // indexer records its calls. The store is unavailable for the first calls of Sync.
 type indexer struct {
 	mu       sync.Mutex
-	away     int
+	failures int // remaining ones
 	synced   chan retrieve.SyncArgs
 	migrated chan retrieve.MigrateArgs
 	dropped  chan placement.Location
 }
 
-func newIndexer(away int) *indexer {
-	return &indexer{away: away, synced: make(chan retrieve.SyncArgs, 10), migrated: make(chan retrieve.MigrateArgs, 10), dropped: make(chan placement.Location, 10)}
+func newIndexer(failures int) *indexer {
+	return &indexer{failures: failures, synced: make(chan retrieve.SyncArgs, 10), migrated: make(chan retrieve.MigrateArgs, 10), dropped: make(chan placement.Location, 10)}
 }
 
 func (x *indexer) Sync(_ context.Context, t tenant.ID, units []retrieve.UnitID) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.away > 0 {
-		x.away--
+	if x.failures > 0 {
+		x.failures--
 		return fault.New(fault.Unavailable, "the vector store is unavailable")
 	}
 	x.synced <- retrieve.SyncArgs{Tenant: t, Units: units}

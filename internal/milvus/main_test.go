@@ -25,12 +25,12 @@ var collections atomic.Int64
 // bundle is an index on the test server with a separate collection.
 type bundle struct {
 	*milvus.Index
-	prefix string
-	place  placement.Location // ensured
-	made   int64              // its id in Milvus
-	tenant tenant.ID
-	alice  tenant.Scope
-	bob    tenant.Scope
+	prefix      string
+	location    placement.Location // ensured
+	partitionID int64              // in Milvus
+	tenant      tenant.ID
+	alice       tenant.Scope
+	bob         tenant.Scope
 }
 
 // setup opens an index on the test server and creates a collection, which is dropped when
@@ -44,18 +44,18 @@ func setup(t *testing.T) bundle {
 func setupWith(t *testing.T, dimensions int) bundle {
 	t.Helper()
 	b := prepareWith(t, dimensions)
-	b.made = ensured(t, b.Index, b.place)
+	b.partitionID = ensured(t, b.Index, b.location)
 	return b
 }
 
 // ensured creates a location and returns its id in Milvus.
 func ensured(t *testing.T, x *milvus.Index, p placement.Location) int64 {
 	t.Helper()
-	made, err := placement.WaitLoaded(x).Ensure(t.Context(), placement.Placement{Location: p})
-	if err != nil || made == 0 {
-		t.Fatalf("Ensure = %d, %v, want an id", made, err)
+	id, err := placement.WaitLoaded(x).Ensure(t.Context(), placement.Placement{Location: p})
+	if err != nil || id == 0 {
+		t.Fatalf("Ensure = %d, %v, want an id", id, err)
 	}
-	return made
+	return id
 }
 
 // prepare is setup without the collection.
@@ -68,16 +68,16 @@ func prepareWith(t *testing.T, dimensions int) bundle {
 	t.Helper()
 	prefix := "t" + strconv.FormatInt(time.Now().UnixNano(), 36) + strconv.FormatInt(collections.Add(1), 36) + "_"
 	b := bundle{
-		prefix: prefix,
-		place:  placement.Location{Collection: "mnemo_1", Partition: "p_one"},
-		tenant: "one",
-		alice:  tenant.Scope{Tenant: "one", User: 1},
-		bob:    tenant.Scope{Tenant: "one", User: 2},
+		prefix:   prefix,
+		location: placement.Location{Collection: "mnemo_1", Partition: "p_one"},
+		tenant:   "one",
+		alice:    tenant.Scope{Tenant: "one", User: 1},
+		bob:      tenant.Scope{Tenant: "one", User: 2},
 	}
 	c := config(t, prefix)
 	c.Dimensions = dimensions
 	b.Index = open(t, c)
-	t.Cleanup(func() { dropCollection(t, prefix+b.place.Collection) })
+	t.Cleanup(func() { dropCollection(t, prefix+b.location.Collection) })
 	return b
 }
 

@@ -15,7 +15,7 @@ import (
 func TestOutageAndRecovery(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.upsert(t, b.place, entry(1, b.alice.User, 1))
+	b.upsert(t, b.location, entry(1, b.alice.User, 1))
 	gate := testkit.NewGate(t, testkit.Milvus(t).Addr)
 	c := config(t, b.prefix)
 	c.Address = gate.Addr
@@ -27,24 +27,24 @@ func TestOutageAndRecovery(t *testing.T) {
 		for name, call := range map[string]func(context.Context) error{
 			"Ping": x.Ping,
 			"Search": func(ctx context.Context) error {
-				_, err := x.Search(ctx, b.alice, b.place, query, axis(1))
+				_, err := x.Search(ctx, b.alice, b.location, query, axis(1))
 				return err
 			},
 			"Upsert": func(ctx context.Context) error {
-				return x.Upsert(ctx, b.tenant, b.place, []retrieve.Entry{entry(2, b.alice.User, 1)})
+				return x.Upsert(ctx, b.tenant, b.location, []retrieve.Entry{entry(2, b.alice.User, 1)})
 			},
 			"Delete": func(ctx context.Context) error {
-				return x.Delete(ctx, b.tenant, b.place, []retrieve.UnitID{2})
+				return x.Delete(ctx, b.tenant, b.location, []retrieve.UnitID{2})
 			},
 			"List": func(ctx context.Context) error {
-				_, err := x.List(ctx, b.tenant, b.place, 0, 1)
+				_, err := x.List(ctx, b.tenant, b.location, 0, 1)
 				return err
 			},
 			"Ensure": func(ctx context.Context) error {
-				_, err := x.Ensure(ctx, placement.Placement{Location: b.place})
+				_, err := x.Ensure(ctx, placement.Placement{Location: b.location})
 				return err
 			},
-			"Drop": func(ctx context.Context) error { return x.Drop(ctx, b.place) },
+			"Drop": func(ctx context.Context) error { return x.Drop(ctx, b.location) },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			start := time.Now()
@@ -62,7 +62,7 @@ func TestOutageAndRecovery(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		for {
-			hits, err := x.Search(ctx, b.alice, b.place, query, axis(1))
+			hits, err := x.Search(ctx, b.alice, b.location, query, axis(1))
 			if err == nil && len(hits) == 1 {
 				return
 			}

@@ -17,9 +17,9 @@ import (
 func TestEnsureIsIdempotent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.upsert(t, b.place, entry(1, b.alice.User, 1))
-	b.ensure(t, b.place)
-	if d := cmp.Diff([]retrieve.UnitID{1}, b.list(t, b.place)); d != "" {
+	b.upsert(t, b.location, entry(1, b.alice.User, 1))
+	b.ensure(t, b.location)
+	if d := cmp.Diff([]retrieve.UnitID{1}, b.list(t, b.location)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
@@ -30,17 +30,17 @@ func TestEnsureDoesNotWait(t *testing.T) {
 	t.Parallel()
 	b := prepare(t)
 	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
-	for _, p := range []placement.Location{b.place, shared, b.place, shared} {
-		if made, err := b.Ensure(t.Context(), placement.Placement{Location: p}); !errors.Is(err, placement.ErrLoading) {
-			t.Errorf("Ensure of %+v = %d, %v, want ErrLoading", p, made, err)
+	for _, p := range []placement.Location{b.location, shared, b.location, shared} {
+		if id, err := b.Ensure(t.Context(), placement.Placement{Location: p}); !errors.Is(err, placement.ErrLoading) {
+			t.Errorf("Ensure of %+v = %d, %v, want ErrLoading", p, id, err)
 		}
-		made := ensured(t, b.Index, p)
-		if again, err := b.Ensure(t.Context(), placement.Placement{Location: p, PartitionID: made}); err != nil || again != made {
-			t.Errorf("Ensure with id %d = %d, %v, want the same id", made, again, err)
+		id := ensured(t, b.Index, p)
+		if again, err := b.Ensure(t.Context(), placement.Placement{Location: p, PartitionID: id}); err != nil || again != id {
+			t.Errorf("Ensure with id %d = %d, %v, want the same id", id, again, err)
 		}
 		dropCollection(t, b.prefix+p.Collection)
 	}
-	ensured(t, b.Index, b.place) // dropped when the test ends
+	ensured(t, b.Index, b.location) // dropped when the test ends
 	ensured(t, b.Index, shared)
 }
 
@@ -50,15 +50,15 @@ func TestConcurrentEnsure(t *testing.T) {
 	t.Parallel()
 	b := prepare(t)
 	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
-	places := []placement.Location{
-		{Collection: b.place.Collection, Partition: "p_a"}, {Collection: b.place.Collection, Partition: "p_b"}, shared,
+	locations := []placement.Location{
+		{Collection: b.location.Collection, Partition: "p_a"}, {Collection: b.location.Collection, Partition: "p_b"}, shared,
 	}
 	var mu sync.Mutex
-	made := map[placement.Location]map[int64]bool{}
+	ids := map[placement.Location]map[int64]bool{}
 	var wait sync.WaitGroup
 	for i := range 9 {
 		x := open(t, config(t, b.prefix)) // a separate connection, like a separate process
-		p := places[i%len(places)]
+		p := locations[i%len(locations)]
 		wait.Go(func() {
 			n, err := placement.WaitLoaded(x).Ensure(t.Context(), placement.Placement{Location: p})
 			if err != nil {
@@ -67,13 +67,13 @@ func TestConcurrentEnsure(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if made[p] == nil {
-				made[p] = map[int64]bool{}
+			if ids[p] == nil {
+				ids[p] = map[int64]bool{}
 			}
-			made[p][n] = true
+			ids[p][n] = true
 		})
 		wait.Go(func() {
-			brief := placement.Location{Collection: b.place.Collection, Partition: "p_brief" + string(rune('a'+i))}
+			brief := placement.Location{Collection: b.location.Collection, Partition: "p_brief" + string(rune('a'+i))}
 			if _, err := placement.WaitLoaded(x).Ensure(t.Context(), placement.Placement{Location: brief}); err != nil {
 				t.Errorf("Ensure: %v", err)
 			}
@@ -83,14 +83,14 @@ func TestConcurrentEnsure(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	for p, numbers := range made {
+	for p, numbers := range ids {
 		if len(numbers) != 1 || numbers[0] {
 			t.Errorf("%+v got ids %v, want one id for all", p, numbers)
 		}
 	}
-	b.upsert(t, places[1], entry(1, b.alice.User, 1))
+	b.upsert(t, locations[1], entry(1, b.alice.User, 1))
 	b.upsert(t, shared, entry(2, b.alice.User, 1))
-	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, places[1], retrieve.Query{})); d != "" {
+	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, locations[1], retrieve.Query{})); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if d := cmp.Diff([]retrieve.UnitID{2}, b.search(t, b.alice, shared, retrieve.Query{})); d != "" {
@@ -101,49 +101,49 @@ func TestConcurrentEnsure(t *testing.T) {
 func TestDropAndEnsureAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	other := placement.Location{Collection: b.place.Collection, Partition: "p_two"}
+	other := placement.Location{Collection: b.location.Collection, Partition: "p_two"}
 	if _, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: other}); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	b.upsert(t, b.place, entry(1, b.alice.User, 1))
+	b.upsert(t, b.location, entry(1, b.alice.User, 1))
 	b.upsert(t, other, entry(2, b.alice.User, 1))
 	for range 2 { // the second call has no effect
-		if err := b.Drop(t.Context(), b.place); err != nil {
+		if err := b.Drop(t.Context(), b.location); err != nil {
 			t.Fatalf("Drop: %v", err)
 		}
 	}
 
-	_, err := b.Search(t.Context(), b.alice, b.place, retrieve.Query{Kind: retrieve.Memory, Limit: 1}, axis(1))
+	_, err := b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: 1}, axis(1))
 	if !errors.Is(err, milvus.ErrNoPartition) || !fault.Is(err, fault.Unavailable) {
 		t.Errorf("Search = %v, want ErrNoPartition of kind Unavailable", err)
 	}
-	err = b.Upsert(t.Context(), b.tenant, b.place, []retrieve.Entry{entry(1, b.alice.User, 1)})
+	err = b.Upsert(t.Context(), b.tenant, b.location, []retrieve.Entry{entry(1, b.alice.User, 1)})
 	if !errors.Is(err, milvus.ErrNoPartition) {
 		t.Errorf("Upsert = %v, want ErrNoPartition", err)
 	}
-	if _, err := b.List(t.Context(), b.tenant, b.place, 0, 10); !errors.Is(err, milvus.ErrNoPartition) {
+	if _, err := b.List(t.Context(), b.tenant, b.location, 0, 10); !errors.Is(err, milvus.ErrNoPartition) {
 		t.Errorf("List = %v, want ErrNoPartition", err)
 	}
 	if d := cmp.Diff([]retrieve.UnitID{2}, b.search(t, b.alice, other, retrieve.Query{})); d != "" {
 		t.Errorf("the other tenant's entries, -want +got\n%s", d)
 	}
 
-	made, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: b.place, PartitionID: b.made})
-	if err != nil || made == b.made {
-		t.Fatalf("Ensure of a lost partition = %d, %v, want a different id", made, err)
+	id, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: b.location, PartitionID: b.partitionID})
+	if err != nil || id == b.partitionID {
+		t.Fatalf("Ensure of a lost partition = %d, %v, want a different id", id, err)
 	}
-	if _, err := b.List(t.Context(), b.tenant, b.place, 0, 10); !errors.Is(err, milvus.ErrNoPartition) {
+	if _, err := b.List(t.Context(), b.tenant, b.location, 0, 10); !errors.Is(err, milvus.ErrNoPartition) {
 		t.Errorf("List = %v, want ErrNoPartition: Ensure must not recreate a lost partition whose id is recorded", err)
 	}
-	made, err = placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: b.place})
-	if err != nil || made == b.made || made == 0 {
-		t.Fatalf("Ensure = %d, %v, want a new id", made, err)
+	id, err = placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: b.location})
+	if err != nil || id == b.partitionID || id == 0 {
+		t.Fatalf("Ensure = %d, %v, want a new id", id, err)
 	}
-	if got := b.list(t, b.place); got != nil {
+	if got := b.list(t, b.location); got != nil {
 		t.Errorf("a recreated partition contains %v", got)
 	}
-	b.upsert(t, b.place, entry(3, b.alice.User, 1))
-	if d := cmp.Diff([]retrieve.UnitID{3}, b.search(t, b.alice, b.place, retrieve.Query{})); d != "" {
+	b.upsert(t, b.location, entry(3, b.alice.User, 1))
+	if d := cmp.Diff([]retrieve.UnitID{3}, b.search(t, b.alice, b.location, retrieve.Query{})); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
@@ -151,7 +151,7 @@ func TestDropAndEnsureAgain(t *testing.T) {
 func TestDropOfMissingPartition(t *testing.T) {
 	t.Parallel()
 	b := prepare(t)
-	if err := b.Drop(t.Context(), b.place); err != nil {
+	if err := b.Drop(t.Context(), b.location); err != nil {
 		t.Errorf("Drop = %v, want nil", err)
 	}
 }
@@ -159,19 +159,19 @@ func TestDropOfMissingPartition(t *testing.T) {
 func TestEnsureCompletesInterruptedOperations(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.upsert(t, b.place, entry(1, b.alice.User, 1))
+	b.upsert(t, b.location, entry(1, b.alice.User, 1))
 	c, err := sdk(t.Context(), t)
 	if err != nil {
 		t.Fatalf("connect to Milvus: %v", err)
 	}
 	defer func() { _ = c.Close() }()
-	name := b.prefix + b.place.Collection
+	name := b.prefix + b.location.Collection
 
-	if err := c.ReleasePartitions(t.Context(), name, []string{b.place.Partition}); err != nil {
+	if err := c.ReleasePartitions(t.Context(), name, []string{b.location.Partition}); err != nil {
 		t.Fatalf("release partition: %v", err)
 	}
-	b.ensure(t, b.place)
-	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, b.place, retrieve.Query{})); d != "" {
+	b.ensure(t, b.location)
+	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, b.location, retrieve.Query{})); d != "" {
 		t.Errorf("after an interrupted Drop, -want +got\n%s", d)
 	}
 
@@ -181,12 +181,12 @@ func TestEnsureCompletesInterruptedOperations(t *testing.T) {
 	if err := c.DropIndex(t.Context(), name, "embedding"); err != nil {
 		t.Fatalf("drop index: %v", err)
 	}
-	_, err = b.Search(t.Context(), b.alice, b.place, retrieve.Query{Kind: retrieve.Memory, Limit: 1}, axis(1))
+	_, err = b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: 1}, axis(1))
 	if !fault.Is(err, fault.Unavailable) {
 		t.Errorf("Search of a collection that is not loaded = %v, want Unavailable", err)
 	}
-	b.ensure(t, b.place)
-	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, b.place, retrieve.Query{})); d != "" {
+	b.ensure(t, b.location)
+	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, b.location, retrieve.Query{})); d != "" {
 		t.Errorf("after an interrupted Ensure, -want +got\n%s", d)
 	}
 }
@@ -194,9 +194,9 @@ func TestEnsureCompletesInterruptedOperations(t *testing.T) {
 // ensure checks that Ensure returns the id of the location that setup created.
 func (b bundle) ensure(t *testing.T, p placement.Location) {
 	t.Helper()
-	made, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: p})
-	if err != nil || made != b.made {
-		t.Fatalf("Ensure = %d, %v, want the unchanged id %d", made, err, b.made)
+	id, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: p})
+	if err != nil || id != b.partitionID {
+		t.Fatalf("Ensure = %d, %v, want the unchanged id %d", id, err, b.partitionID)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestEnsureRejectsAnotherModel(t *testing.T) {
 	b := setup(t)
 	c := config(t, b.prefix)
 	c.Dimensions = 1536
-	_, err := placement.WaitLoaded(open(t, c)).Ensure(t.Context(), placement.Placement{Location: b.place})
+	_, err := placement.WaitLoaded(open(t, c)).Ensure(t.Context(), placement.Placement{Location: b.location})
 	if !fault.Is(err, fault.Invalid) {
 		t.Fatalf("Ensure = %v, want Invalid", err)
 	}

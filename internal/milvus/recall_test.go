@@ -36,7 +36,7 @@ func TestRecallOfUserWithFewRows(t *testing.T) {
 	mine := entries[:own:own]
 	shuffled := slices.Clone(entries)
 	r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	b.upsert(t, b.place, shuffled...)
+	b.upsert(t, b.location, shuffled...)
 
 	found := 0
 	var took []time.Duration
@@ -45,7 +45,7 @@ func TestRecallOfUserWithFewRows(t *testing.T) {
 		exact := slices.Clone(mine)
 		slices.SortFunc(exact, func(a, b retrieve.Entry) int { return cmp.Compare(dot(b.Vector, v), dot(a.Vector, v)) })
 		start := time.Now()
-		hits, err := b.Search(t.Context(), b.alice, b.place, retrieve.Query{Kind: retrieve.Memory, Limit: wanted}, v)
+		hits, err := b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: wanted}, v)
 		took = append(took, time.Since(start))
 		if err != nil {
 			t.Fatalf("Search: %v", err)

@@ -130,7 +130,7 @@ func TestRouterReachesACell(t *testing.T) {
 	if err := r.Ping(t.Context(), "eu"); err != nil {
 		t.Fatalf("Ping: %v", err)
 	}
-	at := placement.Location{Cell: "eu", Collection: b.prefix + b.place.Collection, Partition: "p_router"}
+	at := placement.Location{Cell: "eu", Collection: b.prefix + b.location.Collection, Partition: "p_router"}
 	if _, err := placement.WaitLoaded(r).Ensure(t.Context(), placement.Placement{Location: at}); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
@@ -152,7 +152,7 @@ func TestRouterReachesACell(t *testing.T) {
 	if err := r.Delete(t.Context(), b.tenant, at, []retrieve.UnitID{1}); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
-	if ids := b.list(t, placement.Location{Collection: b.place.Collection, Partition: at.Partition}); len(ids) != 1 {
+	if ids := b.list(t, placement.Location{Collection: b.location.Collection, Partition: at.Partition}); len(ids) != 1 {
 		t.Errorf("the partition contains %v after the deletion, want one entry", ids)
 	}
 	if err := r.Drop(t.Context(), at); err != nil {

@@ -24,10 +24,10 @@ var (
 func setupShared(t *testing.T) bundle {
 	t.Helper()
 	b := prepare(t)
-	b.place = shared
-	b.made = ensured(t, b.Index, shared)
-	if other := ensured(t, b.Index, neighbor); other != b.made {
-		t.Fatalf("the neighbour's location has the id %d, want the collection's id %d", other, b.made)
+	b.location = shared
+	b.partitionID = ensured(t, b.Index, shared)
+	if other := ensured(t, b.Index, neighbor); other != b.partitionID {
+		t.Fatalf("the neighbour's location has the id %d, want the collection's id %d", other, b.partitionID)
 	}
 	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
 	return b
@@ -40,11 +40,11 @@ func TestSharedSearchSeesOneUserOfOneTenant(t *testing.T) {
 	// The partition key isolates even equal user ids.
 	b.upsert(t, neighbor, entry(11, b.alice.User, 5), entry(12, 9, 5))
 	tests := map[string]struct {
-		reason string
-		scope  tenant.Scope
-		place  placement.Location
-		query  retrieve.Query
-		want   []retrieve.UnitID
+		reason   string
+		scope    tenant.Scope
+		location placement.Location
+		query    retrieve.Query
+		want     []retrieve.UnitID
 	}{
 		"Alice":    {"not Bob's or the neighbour's entries", b.alice, shared, retrieve.Query{}, []retrieve.UnitID{1, 2}},
 		"Bob":      {"not Alice's entries", b.bob, shared, retrieve.Query{}, []retrieve.UnitID{3}},
@@ -55,7 +55,7 @@ func TestSharedSearchSeesOneUserOfOneTenant(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(tc.want, b.search(t, tc.scope, tc.place, tc.query)); d != "" {
+			if d := cmp.Diff(tc.want, b.search(t, tc.scope, tc.location, tc.query)); d != "" {
 				t.Errorf("%s: -want +got\n%s", tc.reason, d)
 			}
 		})
@@ -129,8 +129,8 @@ func TestSharedCollectionIsRecreated(t *testing.T) {
 		t.Errorf("Drop = %v, want nil", err)
 	}
 	for _, p := range []placement.Location{shared, neighbor} {
-		if made := ensured(t, b.Index, p); made == b.made {
-			t.Errorf("%+v still has the id %d: the loss would go unnoticed", p, made)
+		if id := ensured(t, b.Index, p); id == b.partitionID {
+			t.Errorf("%+v still has the id %d: the loss would go unnoticed", p, id)
 		}
 	}
 	b.upsert(t, shared, entry(2, b.alice.User, 5))
@@ -142,7 +142,7 @@ func TestSharedCollectionIsRecreated(t *testing.T) {
 func TestEnsureRejectsCollectionOfOtherIsolation(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: placement.Location{Collection: b.place.Collection, Partition: "t_one", Shared: true}})
+	_, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: placement.Location{Collection: b.location.Collection, Partition: "t_one", Shared: true}})
 	if !fault.Is(err, fault.Invalid) {
 		t.Errorf("Ensure = %v, want Invalid", err)
 	}

@@ -133,10 +133,10 @@ func openMilvus(t *testing.T) *milvus.Index {
 func indexed(t *testing.T, name string, units []retrieve.UnitID) []retrieve.UnitID {
 	t.Helper()
 	uid := query[string](t, "select id::text from tenants where name = $1 and state = 'active'", name)[0]
-	index, place := openMilvus(t), placementOf(t, uid)
+	index, location := openMilvus(t), placementOf(t, uid)
 	var out []retrieve.UnitID
 	for _, id := range units {
-		held, err := index.List(t.Context(), tenant.ID(uid), place, id-1, 1)
+		held, err := index.List(t.Context(), tenant.ID(uid), location, id-1, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,8 +149,8 @@ func indexed(t *testing.T, name string, units []retrieve.UnitID) []retrieve.Unit
 
 // hasPartition reports whether Milvus has the partition. Listing fails for a
 // missing one.
-func hasPartition(t *testing.T, place placement.Location) bool {
+func hasPartition(t *testing.T, location placement.Location) bool {
 	t.Helper()
-	_, err := openMilvus(t).List(t.Context(), "", place, 0, 1)
+	_, err := openMilvus(t).List(t.Context(), "", location, 0, 1)
 	return err == nil
 }

@@ -86,7 +86,7 @@ func TestStory(t *testing.T) {
 		t.Errorf("the rows are %s: what was given to the program is not among them", rows)
 	}
 	outgrow(t, "story")
-	place := placementOf(t, uid)
+	location := placementOf(t, uid)
 	kubectl(t, "", "delete", "tenant", "story", "--timeout=90s")
 	_, err = alice.ListMemories(t.Context(), nil)
 	wantStatus(t, "a token of a deleted Tenant", err, http.StatusUnauthorized)
@@ -96,8 +96,8 @@ func TestStory(t *testing.T) {
 	if left := rowsOf(t, uid); left != "" {
 		t.Errorf("PostgreSQL still holds %s", left)
 	}
-	if hasPartition(t, place) {
-		t.Errorf("Milvus still has the partition %+v", place)
+	if hasPartition(t, location) {
+		t.Errorf("Milvus still has the partition %+v", location)
 	}
 	if out := kubectl(t, "", "get", "secrets", "-l", "mnemo.dev/tenant=story", "-o", "name"); strings.TrimSpace(out) != "" {
 		t.Errorf("Secrets are left: %s", out)

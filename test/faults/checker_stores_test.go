@@ -60,14 +60,14 @@ func (c *checker) vectors(ctx context.Context) (out []violation) {
 	if err != nil {
 		return failed("list units", err)
 	}
-	type placed struct {
+	type placementRow struct {
 		ID                    tenant.ID
 		Name                  string
 		Collection, Partition string
 		Shared                bool
 		Units                 []retrieve.UnitID
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[placed])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[placementRow])
 	if err != nil {
 		return failed("list units", err)
 	}

@@ -135,11 +135,11 @@ func makeTenant(t *testing.T, d postgrestest.Database) string {
 	if _, err := db.Apply(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	place, err := db.EnsurePlacement(t.Context(), spec.ID)
+	location, err := db.EnsurePlacement(t.Context(), spec.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ensure(t, place)
+	ensure(t, location)
 	token, err := tenant.NewToken(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func makeTenant(t *testing.T, d postgrestest.Database) string {
 }
 
 // ensure creates the tenant's partition and drops it after the test.
-func ensure(t *testing.T, place placement.Location) {
+func ensure(t *testing.T, location placement.Location) {
 	t.Helper()
 	at := testkit.Milvus(t)
 	index, err := milvus.Open(t.Context(), milvus.Config{Address: at.Addr, Username: at.User, Password: at.Password, Dimensions: 384})
@@ -160,13 +160,13 @@ func ensure(t *testing.T, place placement.Location) {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func() string {
-		if _, err := placement.WaitLoaded(index).Ensure(t.Context(), placement.Placement{Location: place}); err != nil {
+		if _, err := placement.WaitLoaded(index).Ensure(t.Context(), placement.Placement{Location: location}); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
 	t.Cleanup(func() {
-		if err := index.Drop(context.WithoutCancel(t.Context()), place); err != nil {
+		if err := index.Drop(context.WithoutCancel(t.Context()), location); err != nil {
 			t.Errorf("drop partition: %v", err)
 		}
 		_ = index.Close()

@@ -86,7 +86,7 @@ func (s *Server) install(tb testing.TB, id tenant.ID, user string) string {
 
 // EnsurePartition creates the partition of a placement for vectors of the default
 // local model. It is dropped after the test.
-func EnsurePartition(tb testing.TB, place placement.Location) {
+func EnsurePartition(tb testing.TB, location placement.Location) {
 	tb.Helper()
 	at := testkit.Milvus(tb)
 	index, err := milvus.Open(tb.Context(), milvus.Config{Address: at.Addr, Username: at.User, Password: at.Password, Dimensions: ModelDimensions})
@@ -94,19 +94,19 @@ func EnsurePartition(tb testing.TB, place placement.Location) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = index.Close() })
-	ensurePartition(tb, index, place)
+	ensurePartition(tb, index, location)
 }
 
-func ensurePartition(tb testing.TB, index *milvus.Index, place placement.Location) {
+func ensurePartition(tb testing.TB, index *milvus.Index, location placement.Location) {
 	tb.Helper()
 	Eventually(tb, Patience, func() string {
-		if _, err := placement.WaitLoaded(index).Ensure(tb.Context(), placement.Placement{Location: place}); err != nil {
+		if _, err := placement.WaitLoaded(index).Ensure(tb.Context(), placement.Placement{Location: location}); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
 	tb.Cleanup(func() {
-		if err := index.Drop(context.WithoutCancel(tb.Context()), place); err != nil {
+		if err := index.Drop(context.WithoutCancel(tb.Context()), location); err != nil {
 			tb.Errorf("drop partition: %v", err)
 		}
 	})

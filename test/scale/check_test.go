@@ -165,13 +165,13 @@ func strayUnits(tb testing.TB, i *installation.Installation) string {
 	if err != nil {
 		return err.Error()
 	}
-	type place struct {
+	type placementRow struct {
 		Tenant                tenant.ID
 		Collection, Partition string
 		Shared                bool
 		Units                 []retrieve.UnitID
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[place])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[placementRow])
 	if err != nil {
 		return err.Error()
 	}
