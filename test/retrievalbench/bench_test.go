@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	data      = flag.String("data", "", "dataset files, separated by commas; the generated set if empty")
+	data      = flag.String("data", "", "dataset files, separated by commas; the generated sets if empty")
 	server    = flag.String("url", "", "a running server, with -token; starts one if empty")
 	token     = flag.String("token", "", "the token of a user without conversations")
 	rankings  = flag.String("rankings", "lexical,dense,fused", "rankings to measure")
@@ -29,10 +29,10 @@ var (
 // dimensions is the length of the vectors.
 const dimensions = installation.ModelDimensions
 
-// TestRetrieval measures retrieval, and holds it to limits on the generated set.
+// TestRetrieval measures retrieval, and holds it to limits on the generated sets.
 func TestRetrieval(t *testing.T) {
 	t.Parallel()
-	sets := []dataset{generated()}
+	sets := generated()
 	if *data != "" {
 		sets = nil
 		for path := range strings.SplitSeq(*data, ",") {

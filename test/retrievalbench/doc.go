@@ -5,6 +5,6 @@
 //	make bench-retrieval DATA=one.json,two.json
 //
 // It reports recall, tokens, latency and how well scores tell answerable questions
-// from others, for search by words, by meaning, and by both. Without data it runs a
-// small generated set in several languages as a regression test.
+// from others, for search by words, by meaning, and by both. Without data it runs
+// small generated sets in several languages as a regression test.
 package retrievalbench
