@@ -24,7 +24,7 @@ func main() {
 
 func run(out io.Writer, paths []string) error {
 	if len(paths) == 0 {
-		return errors.New("usage: go run ./hack/ranking FILE...")
+		return errors.New("name at least one file in the format of LoCoMo or BEAM")
 	}
 	w := bufio.NewWriter(out)
 	if err := retrievalbench.WriteUnits(w, paths...); err != nil {
