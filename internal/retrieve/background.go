@@ -151,25 +151,65 @@ type backgrounds struct {
 	mu    sync.Mutex
 	known map[placement.GenerationID]*background
 	retry map[placement.GenerationID]time.Time // after a failed measurement
+	// running has a channel for each measurement, which is closed at its end or when
+	// searches no longer wait for it.
+	running map[placement.GenerationID]<-chan struct{}
+}
+
+func newBackgrounds() backgrounds {
+	return backgrounds{known: map[placement.GenerationID]*background{}, retry: map[placement.GenerationID]time.Time{},
+		running: map[placement.GenerationID]<-chan struct{}{}}
 }
 
 // background returns that of the generation's model, or nil if it is not available. The
-// first call measures it.
+// first call starts its measurement. Searches wait for it within EmbedTimeout of its start,
+// and use none afterwards until it ends.
 func (e *Engine) background(ctx context.Context, g placement.GenerationID) *background {
-	e.backgrounds.mu.Lock()
-	defer e.backgrounds.mu.Unlock()
-	if b, ok := e.backgrounds.known[g]; ok || e.Now().Before(e.backgrounds.retry[g]) {
+	all := &e.backgrounds
+	all.mu.Lock()
+	b, ok := all.known[g]
+	running := all.running[g]
+	if running == nil && !ok && !e.Now().Before(all.retry[g]) {
+		// Later searches need it too, even if this one is canceled.
+		detached := context.WithoutCancel(ctx)
+		waiting, end := context.WithTimeout(detached, e.EmbedTimeout)
+		running, all.running[g] = waiting.Done(), waiting.Done()
+		go func() {
+			defer end()
+			e.learn(detached, g)
+		}()
+	}
+	all.mu.Unlock()
+	if running == nil {
 		return b
 	}
-	// Later searches need it too, even if this one is canceled.
-	b, err := e.measure(context.WithoutCancel(ctx), g)
-	if err != nil {
-		e.backgrounds.retry[g] = e.Now().Add(backgroundRetry)
-		e.Log.WarnContext(ctx, "search without calibrated scores", "generation", g, "error", err)
-		return nil
+	select {
+	case <-running:
+	case <-ctx.Done():
 	}
-	e.backgrounds.known[g] = b
-	return b
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.known[g]
+}
+
+// learn measures the background of a generation's model.
+func (e *Engine) learn(ctx context.Context, g placement.GenerationID) {
+	b, err := e.measure(ctx, g)
+	switch {
+	case err != nil:
+		e.Log.WarnContext(ctx, "search without calibrated scores", "generation", g, "error", err)
+	case b == nil:
+		e.Log.WarnContext(ctx, "search without calibrated scores: the embedding model does not tell the reference texts apart", "generation", g)
+	}
+	all := &e.backgrounds
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.running, g)
+	if err != nil {
+		all.retry[g] = e.Now().Add(backgroundRetry)
+	} else {
+		all.known[g] = b
+	}
 }
 
 func (e *Engine) measure(ctx context.Context, g placement.GenerationID) (*background, error) {

@@ -66,8 +66,7 @@ func New(c Config) *Engine {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker{}, indexes: map[collection]*breaker{},
-		backgrounds: backgrounds{known: map[placement.GenerationID]*background{}, retry: map[placement.GenerationID]time.Time{}}}
+	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker{}, indexes: map[collection]*breaker{}, backgrounds: newBackgrounds()}
 }
 
 // Search returns the q.Limit best units in the scope, best first, with at most one
