@@ -15,9 +15,18 @@ import (
 // characters of Asian scripts as words.
 func indexedWords(text string) string { return splitAsian(text, retrieve.Script.Indexed) }
 
-// queriedWords returns the text of a query, with pairs of characters of Asian scripts as
+// maxQueried is the maximum length in bytes of a query that is parsed. PostgreSQL selects from its
+// first 64 distinct words, and cannot parse texts with more than 1 MiB of them.
+const maxQueried = 32 << 10
+
+// queriedWords returns the beginning of a query, with pairs of characters of Asian scripts as
 // words, and single ones where no pair would find them.
-func queriedWords(text string) string { return splitAsian(text, retrieve.Script.Queried) }
+func queriedWords(text string) string {
+	if len(text) > maxQueried {
+		text = strings.ToValidUTF8(text[:maxQueried], "") // the end may be part of a character
+	}
+	return splitAsian(text, retrieve.Script.Queried)
+}
 
 // splitAsian replaces each run of characters of one script by its words.
 func splitAsian(text string, words func(s retrieve.Script, run string) []retrieve.Span) string {

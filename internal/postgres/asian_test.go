@@ -31,6 +31,22 @@ func TestAsianWords(t *testing.T) {
 	}
 }
 
+// The end of a long query is omitted, without splitting a character.
+func TestQueriedWordsOfLongTexts(t *testing.T) {
+	t.Parallel()
+	for reason, tc := range map[string]struct {
+		text string
+		want int
+	}{
+		"longest": {strings.Repeat("é", maxQueried/2), maxQueried},
+		"longer":  {"a" + strings.Repeat("é", maxQueried), maxQueried - 1},
+	} {
+		if got := queriedWords(tc.text); !strings.HasPrefix(tc.text, got) || len(got) != tc.want {
+			t.Errorf("%s text: the first %d bytes are queried, want %d", reason, len(got), tc.want)
+		}
+	}
+}
+
 // FuzzAsianWords checks that each queried word of a text is among the indexed ones.
 func FuzzAsianWords(f *testing.F) {
 	for _, text := range []string{"我对花生过敏", "黒い猫を飼い始めて", "고양이에게 새 약", "a々ーb", "\xff我"} {

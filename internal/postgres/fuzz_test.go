@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,8 @@ import (
 )
 
 // FuzzLexical searches for any text in a real database. The function builds a query
-// from its words, so no text may fail, and the units are the user's own.
+// from its words, so no text of any length may fail, and the units are the user's own. Invalid
+// UTF-8 and U+0000 are rejected before.
 func FuzzLexical(f *testing.F) {
 	b := setup(f, nil)
 	own := map[retrieve.UnitID]bool{}
@@ -31,13 +33,13 @@ func FuzzLexical(f *testing.F) {
 	}
 	for _, text := range []string{
 		"", "telescope", "'; drop table units; --", `a\b'c & ! | <-> :*`, "walnuts' \\ ''", "http://x.test/a?b=c#d", "我对花生过敏", "a@b.test 1e9 -5 --",
-		strings.Repeat("flea market ", 60), "\"", "the and of", "$1 %s \\x00 \\u0000", "e\u0301",
+		strings.Repeat("flea market ", 60), "\"", "the and of", "$1 %s \\x00 \\u0000", "e\u0301", manyWords(150_000),
 	} {
 		f.Add(text, int64(0), int64(0), int64(0))
 	}
 	f.Fuzz(func(t *testing.T, text string, group, from, to int64) {
-		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || len(text) > 32<<10 {
-			return // rejected before
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			return
 		}
 		q := retrieve.Query{Kind: retrieve.Memory, Text: text, Group: group, Limit: 10}
 		if from > 0 && from < 1<<37 {
@@ -56,4 +58,13 @@ func FuzzLexical(f *testing.F) {
 			}
 		}
 	})
+}
+
+// manyWords returns a text of different words.
+func manyWords(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "w%06d ", i)
+	}
+	return b.String()
 }
