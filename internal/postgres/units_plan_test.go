@@ -119,6 +119,35 @@ func TestDescribeMemoriesReadsFewRows(t *testing.T) {
 	})
 }
 
+// Index jobs load a few units, and read only these.
+func TestLoadReadsFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope := b.users[0]
+	first := b.remember(t, scope, "first", nil)
+	unit := b.unitsOf(t, first)[0]
+	message := b.unitsOf(t, b.upsert(t, scope, newConversation("chat", 1, 200)).Conversation.ID)[0]
+	const memories = 1000
+	defer exec(t, b.owner, "delete from memories where id <> $1", first) // the counters do not include them
+	exec(t, b.owner, `with m as (insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source)
+		select tenant_id, user_id, gen_random_uuid(), seq + n, bucket_id, 'text ' || n, 1, '' from memories, generate_series(1, $2::int) n where id = $1 returning *)
+		insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv)
+		select tenant_id, user_id, 1, bucket_id, id, 0, 4, to_tsvector('english', text) from m`, first, memories)
+	conn := session(t, d, scope)
+	exec(t, conn, "prepare loaded (uuid, bigint[]) as "+namedQuery(t, "units.sql", "LoadUnits", "tenant_id", "ids"))
+	forEachPlan(t, b, conn, "units, memories, messages", func(plans string) {
+		plan := explain(t, conn, fmt.Sprintf("execute loaded ('%s', '{%d,%d}')", scope.Tenant, unit, message))
+		if plan.Rows != 2 {
+			t.Errorf("%s: %v rows, want 2", plans, plan.Rows)
+		}
+		if node, rows := plan.most(); rows > 4 {
+			t.Errorf("%s: %s of %s reads %v rows, want at most 4", plans, node.Type, node.Relation, rows)
+		}
+	})
+}
+
 // forEachPlan calls fn for the custom and the generic plans of a session, without and then with
 // statistics of the tables.
 func forEachPlan(t *testing.T, b *testBundle, conn *pgxpool.Pool, tables string, fn func(plans string)) {

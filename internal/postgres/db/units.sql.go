@@ -387,12 +387,18 @@ func (q *Queries) LiveUnits(ctx context.Context, arg LiveUnitsParams) ([]int64, 
 
 const loadUnits = `-- name: LoadUnits :many
 select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id)::text as owner, u.seq, u.span_start, u.span_end,
-    u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, coalesce(g.sender, '')::text as sender, coalesce(g.created_at, 'epoch')::timestamptz as at,
-    convert_from(substring(convert_to(coalesce(m.text, g.text), 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
+    u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, o.sender, o.at,
+    convert_from(substring(convert_to(o.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
 from units u
-left join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
-left join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
-where u.tenant_id = $1 and u.id = any($2::bigint[]) and u.active and coalesce(m.text, g.text) is not null
+cross join lateral (
+    (select ''::text as sender, 'epoch'::timestamptz as at, m.text from memories m
+        where m.tenant_id = $1 and m.user_id = u.user_id and m.id = u.memory_id limit 1)
+    union all
+    (select g.sender, g.created_at, g.text from messages g
+        where g.tenant_id = $1 and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq between u.seq and u.seq
+        order by g.seq limit 1)
+) o
+where u.tenant_id = $1 and u.id = any($2::bigint[]) and u.active
 `
 
 type LoadUnitsParams struct {
@@ -418,7 +424,8 @@ type LoadUnitsRow struct {
 	Piece            string
 }
 
-// Live units with their text; memories have no sender.
+// Live units with their text; memories have no sender. Each is looked up apart: without statistics, a join may read all memories
+// of the tenant for one unit.
 func (q *Queries) LoadUnits(ctx context.Context, arg LoadUnitsParams) ([]LoadUnitsRow, error) {
 	rows, err := q.db.Query(ctx, loadUnits, arg.TenantID, arg.Ids)
 	if err != nil {
