@@ -18,13 +18,22 @@ type reads func(tx db.DBTX, q *db.Queries) error
 // its scope as a transaction of its own: one round trip instead of the three of inScope, and the
 // same snapshots, because a transaction of inScope also has one for each statement.
 func (d *DB) readScope(ctx context.Context, scope tenant.Scope, do reads) error {
-	id, ok := parseID(string(scope.Tenant))
+	return d.read(ctx, scope.Tenant, strconv.FormatInt(int64(scope.User), 10), do)
+}
+
+// readTenant is readScope for the rows of all users of a tenant.
+func (d *DB) readTenant(ctx context.Context, id tenant.ID, do reads) error {
+	return d.read(ctx, id, allUsers, do)
+}
+
+func (d *DB) read(ctx context.Context, t tenant.ID, user string, do reads) error {
+	id, ok := parseID(string(t))
 	if !ok {
-		return unknownTenant(scope.Tenant)
+		return unknownTenant(t)
 	}
 	var err error
 	for range attempts {
-		err = d.readOnce(ctx, reader{tenant: id, user: strconv.FormatInt(int64(scope.User), 10)}, do)
+		err = d.readOnce(ctx, reader{tenant: id, user: user}, do)
 		if !lost(err) {
 			break
 		}

@@ -18,7 +18,7 @@ var _ retrieve.Units = (*DB)(nil)
 // Load implements retrieve.Units.
 func (d *DB) Load(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]retrieve.OwnedUnit, error) {
 	var out []retrieve.OwnedUnit
-	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) error {
 		rows, err := q.LoadUnits(ctx, db.LoadUnitsParams{TenantID: string(t), Ids: int64s(ids)})
 		out = collect(rows, toOwnedUnit)
 		return err
@@ -103,7 +103,7 @@ func (d *DB) Confirm(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) er
 // Live implements retrieve.Units.
 func (d *DB) Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
 	var out []retrieve.UnitID
-	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) error {
 		ids, err := q.LiveUnits(ctx, db.LiveUnitsParams{TenantID: string(t), After: int64(after), Count: integer(limit)})
 		out = unitIDs(ids)
 		return err
@@ -117,7 +117,7 @@ func (d *DB) Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit
 // Unconfirmed implements retrieve.Units.
 func (d *DB) Unconfirmed(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
 	var out []retrieve.UnitID
-	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) error {
 		ids, err := q.UnconfirmedUnits(ctx, db.UnconfirmedUnitsParams{TenantID: string(t), After: int64(after), Count: integer(limit)})
 		out = unitIDs(ids)
 		return err
@@ -131,7 +131,7 @@ func (d *DB) Unconfirmed(ctx context.Context, t tenant.ID, after retrieve.UnitID
 // CountConfirmed implements retrieve.Units.
 func (d *DB) CountConfirmed(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) (int, error) {
 	var n int64
-	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) (err error) {
+	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) (err error) {
 		n, err = q.CountConfirmed(ctx, db.CountConfirmedParams{TenantID: string(t), Ids: int64s(ids)})
 		return err
 	})
