@@ -95,9 +95,11 @@ func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 		if err != nil {
 			return err
 		}
-		again, err := x.units.Load(ctx, j.tenant, ids)
-		if err != nil {
-			return fmt.Errorf("load units again: %w", err)
+		again := live
+		if j.indexed() {
+			if again, err = x.units.Load(ctx, j.tenant, ids); err != nil {
+				return fmt.Errorf("load units again: %w", err)
+			}
 		}
 		settled, changed := compare(ids, live, again)
 		confirmed := slices.DeleteFunc(settled, func(id UnitID) bool { return !written[id] })
@@ -115,6 +117,11 @@ func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 		ids = changed
 	}
 	return fault.New(fault.Unavailable, "units of tenant %s change faster than they are indexed", j.tenant)
+}
+
+// indexed reports whether a target is in an index, to which changes of the units can be written too late.
+func (j job) indexed() bool {
+	return slices.ContainsFunc(j.targets, func(t placement.Target) bool { return t.Indexed() })
 }
 
 // embed computes and saves the missing vectors of each generation of the targets.
