@@ -24,6 +24,9 @@ func newQueue(slots int) *queue {
 // error, also if ctx ends or the queue is closed, and only when no call of work is
 // running.
 func (q *queue) do(ctx context.Context, n int, work func(i int) error) error {
+	if n == 1 { // without the cost of a goroutine
+		return q.one(ctx, 0, work)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan int)
