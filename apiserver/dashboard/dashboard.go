@@ -95,7 +95,7 @@ func New(c Config) *Dashboard {
 	d := &Dashboard{Config: c, assets: readAssets()}
 	d.languages = newLanguages(scriptMessages(d.assets["app.js"].content))
 	for _, l := range d.languages.byName {
-		l.pages = d.parsePages(l)
+		l.pages = d.pagesOf(l)
 	}
 	return d
 }

@@ -24,7 +24,7 @@ type locale struct {
 	catalogue
 	lang     string // of the html element
 	printer  *printing.Printer
-	pages    map[string]*template.Template
+	pages    map[string]func() *template.Template
 	markdown goldmark.Markdown
 	errors   []pattern
 	script   map[string]entry // the messages of app.js that differ from their keys

@@ -86,3 +86,18 @@ func TestLanguageOfARequest(t *testing.T) {
 		app.ReleaseCtx(c)
 	}
 }
+
+// TestPagesParse: the templates of all pages are valid, also those that no other test renders.
+func TestPagesParse(t *testing.T) {
+	t.Parallel()
+	for name, l := range New(Config{}).languages.byName {
+		if len(l.pages) == 0 {
+			t.Errorf("%s: no pages", name)
+		}
+		for page, parse := range l.pages {
+			if parse().Lookup("layout") == nil {
+				t.Errorf("%s, %s: no layout", name, page)
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -73,20 +74,25 @@ func withNotice(to, notice string) string {
 	return to + "?done=" + notice
 }
 
-// parsePages parses the templates for a language: each page with the shared ones.
-func (d *Dashboard) parsePages(l *locale) map[string]*template.Template {
-	shared := template.Must(template.New("shared").Funcs(d.functions(l)).ParseFS(templates, "templates/layout.html", "templates/parts.html"))
+// pagesOf returns the templates for a language: each page with the shared ones. A page is parsed when it is first rendered,
+// because all of them need several megabytes, which a server of API clients never uses.
+func (d *Dashboard) pagesOf(l *locale) map[string]func() *template.Template {
+	shared := sync.OnceValue(func() *template.Template {
+		return template.Must(template.New("shared").Funcs(d.functions(l)).ParseFS(templates, "templates/layout.html", "templates/parts.html"))
+	})
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		panic(err) // the pattern is constant
 	}
-	out := map[string]*template.Template{}
+	out := map[string]func() *template.Template{}
 	for _, file := range files {
 		name := strings.TrimSuffix(path.Base(file), ".html")
 		if name == "layout" || name == "parts" {
 			continue
 		}
-		out[name] = template.Must(template.Must(shared.Clone()).ParseFS(templates, file))
+		out[name] = sync.OnceValue(func() *template.Template {
+			return template.Must(template.Must(shared().Clone()).ParseFS(templates, file))
+		})
 	}
 	return out
 }
@@ -129,7 +135,7 @@ func (d *Dashboard) render(c *fiber.Ctx, status int, name string, p page) error 
 		p.Theme = theme
 	}
 	var out bytes.Buffer
-	if err := l.pages[name].ExecuteTemplate(&out, "layout", p); err != nil {
+	if err := l.pages[name]().ExecuteTemplate(&out, "layout", p); err != nil {
 		return fmt.Errorf("render %s: %w", name, err)
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
