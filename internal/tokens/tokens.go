@@ -1,12 +1,11 @@
 package tokens
 
 import (
-	"fmt"
 	"math"
 	"sync"
 	"unicode/utf8"
 
-	"github.com/tiktoken-go/tokenizer"
+	"github.com/tiktoken-go/tokenizer/codec"
 )
 
 const (
@@ -18,14 +17,8 @@ const (
 	lookBack = 2 << 10
 )
 
-// codec loads the vocabulary of about 200,000 words on first use.
-var codec = sync.OnceValue(func() tokenizer.Codec {
-	c, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		panic(fmt.Sprintf("load the o200k vocabulary: %v", err)) // it is compiled in
-	}
-	return c
-})
+// vocabulary loads about 200,000 words on first use. Only this one is compiled in; tokenizer.Get would add all others.
+var vocabulary = sync.OnceValue(codec.NewO200kBase)
 
 // Count returns the number of tokens in the text. Beyond 16 KiB the result can be too
 // high by one for each 16 KiB without a boundary between tokens.
@@ -44,7 +37,7 @@ func CountUpTo(text string, limit int) int {
 }
 
 func count(text string) int {
-	n, err := codec().Count(text)
+	n, err := vocabulary().Count(text)
 	if err != nil {
 		// The splitter failed; the number of bytes is an upper bound.
 		return len(text)

@@ -38,7 +38,7 @@ func TestCountOfPiecesIsCountOfWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching(`[A-Za-z]{1,12}[,.!?]?`), 3000, 6000).Draw(t, "words")
 		text := strings.Join(words, " ")
-		whole, err := codec().Count(text)
+		whole, err := vocabulary().Count(text)
 		if err != nil {
 			t.Fatal(err)
 		}
