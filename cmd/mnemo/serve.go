@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"regexp"
 	"runtime/debug"
 	"time"
@@ -65,21 +64,9 @@ func (c *serveCommand) Validate() error {
 	return nil
 }
 
-// garbagePercent is the default GOGC. The heap is mostly tokenizers, which contain few
-// pointers: frequent collections are cheap, and twice the memory is not.
-const garbagePercent = 15
-
-// configureRuntime sets how often the Go runtime collects garbage, and its memory limit.
-func configureRuntime(ctx context.Context, log *slog.Logger) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbagePercent)
-	}
-	limitMemory(ctx, memlimit.FromCgroup, serverMemoryRatio, log)
-}
-
 // Run serves HTTP and works on jobs until the context ends.
 func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
-	configureRuntime(ctx, log)
+	limitMemory(ctx, memlimit.FromCgroup, serverMemoryRatio, log)
 	stopTracing, err := telemetry.StartTracing(ctx, c.TraceConfig, "mnemo-serve", log)
 	if err != nil {
 		return err
@@ -163,6 +150,7 @@ func (c *serveCommand) serve(ctx context.Context, server *apiserver.Server, list
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", server.MetricsHandler())
 	metrics := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	debug.FreeOSMemory() // what only starting needed
 	log.InfoContext(ctx, "serving", "address", public.Addr().String(), "metrics", private.Addr().String())
 
 	group, ctx := errgroup.WithContext(ctx)
