@@ -235,7 +235,8 @@ func (f fakeMemories) CreateBucket(_ context.Context, scope tenant.Scope, b memo
 }
 
 // Search returns everything, newest first.
-func (f fakeMemories) Similar(context.Context, tenant.Scope, placement.Location, retrieve.Query, []float32) ([]retrieve.Similar, error) {
+func (f fakeMemories) Similar(_ context.Context, _ tenant.Scope, _ placement.Location, _ retrieve.Query, embed func() []float32) ([]retrieve.Similar, error) {
+	embed()
 	return nil, nil
 }
 

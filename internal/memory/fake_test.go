@@ -91,8 +91,11 @@ func (f *fakes) Newer(context.Context, tenant.Scope, []string, Filter) (map[stri
 	return f.newer, f.storeFails
 }
 
-func (f *fakes) Similar(_ context.Context, _ tenant.Scope, _ placement.Location, q retrieve.Query, _ []float32) ([]retrieve.Similar, error) {
+func (f *fakes) Similar(_ context.Context, _ tenant.Scope, _ placement.Location, q retrieve.Query, embed func() []float32) ([]retrieve.Similar, error) {
 	f.asked = q
+	if embed() == nil {
+		return nil, nil
+	}
 	return f.similar, f.searchFails
 }
 

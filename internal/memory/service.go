@@ -24,8 +24,8 @@ const (
 // Searcher searches units by meaning and by words. retrieve.Engine implements it.
 type Searcher interface {
 	Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query) (retrieve.Result, error)
-	// Similar returns the live units of the query's kind that are most similar to a text.
-	Similar(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query, vector []float32) ([]retrieve.Similar, error)
+	// Similar returns the live units of the query's kind that are most similar to a text, of which embed returns the vector.
+	Similar(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query, embed func() []float32) ([]retrieve.Similar, error)
 }
 
 // Config holds the dependencies of a Service. All but the timeouts are required.
@@ -79,7 +79,6 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 	}
 	in.Attributes = in.Normalize(&fault.Fields{})
 	units := retrieve.MemoryUnits(in.Text)
-	s.embed(ctx, who.Generation, units)
 	links, duplicates := compare(in.Text, s.similar(ctx, who, in.Text, "", in.Subject(), units))
 	created, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units,
 		Links: links, Repeats: repeats(in.Text), Similar: duplicates})

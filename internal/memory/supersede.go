@@ -20,17 +20,20 @@ const (
 	similarLimit = 10
 )
 
-// similar returns the memories about the same subject, among those most similar to a text, that replace it, are replaced by it
+// similar embeds the units of a text. It returns the memories about the same subject, among those most similar to a text, that replace it, are replaced by it
 // or say nearly the same, except for id, its own memory. There are none if the text is too long to be one
 // statement, or if the embedder or the database fails: a memory is stored in any case.
 func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, subject string, units []retrieve.Unit) []retrieve.Similar {
-	if len(text) > maxStatement || len(units) != 1 || units[0].Vector == nil {
+	if len(text) > maxStatement || len(units) != 1 {
+		s.embed(ctx, who.Generation, units)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.IndexTimeout)
-	defer cancel()
 	list, err := s.Searcher.Similar(ctx, who.Scope, who.Placement,
-		retrieve.Query{Kind: retrieve.Memory, Generation: who.Generation, Limit: similarLimit}, units[0].Vector)
+		retrieve.Query{Kind: retrieve.Memory, Generation: who.Generation, Limit: similarLimit},
+		func() []float32 {
+			s.embed(ctx, who.Generation, units)
+			return units[0].Vector
+		})
 	if err != nil {
 		return nil
 	}

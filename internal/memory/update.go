@@ -129,7 +129,6 @@ func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInpu
 	edit := Edit{UpdateInput: in}
 	if in.Text != nil {
 		edit.Tokens, edit.Units = s.CountTokens(*in.Text), retrieve.MemoryUnits(*in.Text)
-		s.embed(ctx, who.Generation, edit.Units)
 		subject, err := s.subjectAfter(ctx, who, in)
 		if err != nil {
 			return 0, err

@@ -115,13 +115,24 @@ const (
 			and indexed_at > now() - interval '10 seconds' order by id desc limit $7)`
 )
 
-// scoreUnits scores the newest units of a source that match the query's filters. It
-// sets coverage.Truncated if the limit, which is one more than are scored, is
-// reached, and coverage.Missing if a unit has no vector.
+// scoreUnits scores the newest units of a source that match the query's filters.
 func scoreUnits(
 	ctx context.Context, tx db.DBTX, scope tenant.Scope, query retrieve.Query, source string, limit int,
 	vector []float32, coverage *retrieve.Coverage,
 ) ([]retrieve.Hit, error) {
+	hits := make([]retrieve.Hit, 0, 256)
+	err := readVectors(ctx, tx, scope, query, source, limit, coverage, func(id retrieve.UnitID, stored []byte) {
+		hits = append(hits, retrieve.Hit{ID: id, Score: dotHalf(vector, stored)})
+	})
+	return hits, err
+}
+
+// readVectors passes the newest units of a source that match the query's filters to each, with a vector that is valid until the next. It
+// sets coverage.Truncated if the limit, which is one more than are read, is reached, and coverage.Missing if a unit has no vector.
+func readVectors(
+	ctx context.Context, tx db.DBTX, scope tenant.Scope, query retrieve.Query, source string, limit int,
+	coverage *retrieve.Coverage, each func(id retrieve.UnitID, stored []byte),
+) error {
 	owners, owner := "memories", "memory_id"
 	if query.Kind == retrieve.Chat {
 		owners, owner = "conversations", "conversation_id"
@@ -146,25 +157,23 @@ func scoreUnits(
 	}
 	rows, err := tx.Query(ctx, sql+` order by u.id desc limit $7::bigint`, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	hits := make([]retrieve.Hit, 0, 256)
 	var id int64
 	var stored pgtype.DriverBytes // not copied; valid until the next row
 	seen := 0
 	_, err = pgx.ForEachRow(rows, []any{&id, &stored}, func() error {
-		if seen++; seen == limit {
+		switch seen++; {
+		case seen == limit:
 			coverage.Truncated = true
-			return nil
-		}
-		if stored == nil {
+		case stored == nil:
 			coverage.Missing = true
-			return nil
+		default:
+			each(retrieve.UnitID(id), stored)
 		}
-		hits = append(hits, retrieve.Hit{ID: retrieve.UnitID(id), Score: dotHalf(vector, stored)})
 		return nil
 	})
-	return hits, err
+	return err
 }
 
 // Score implements retrieve.Searcher.

@@ -80,13 +80,25 @@ func TestExactScoresAllUnitsOfSmallUser(t *testing.T) {
 	}
 }
 
-// exact counts the units and scores them, as the engine does.
+// exact counts the units and scores them, as the engine does. Units that were read before have the same scores.
 func (b *testBundle) exact(ctx context.Context, scope tenant.Scope, q retrieve.Query, vector []float32) ([]retrieve.Hit, retrieve.Coverage, error) {
 	var err error
 	if q.Few, err = b.Few(ctx, scope, q); err != nil {
 		return nil, retrieve.Coverage{}, err
 	}
-	return b.Exact(ctx, scope, q, vector)
+	hits, coverage, err := b.Exact(ctx, scope, q, vector)
+	if err != nil || !coverage.All {
+		return hits, coverage, err
+	}
+	prefetched, err := b.Prefetch(ctx, scope, q)
+	if err != nil || prefetched == nil {
+		return nil, retrieve.Coverage{}, fmt.Errorf("few units were not read: %w", err)
+	}
+	again, c := prefetched(vector)
+	if !slices.Equal(hits, again) || c != coverage {
+		return nil, retrieve.Coverage{}, fmt.Errorf("prefetched: %v, %+v, want %v, %+v", again, c, hits, coverage)
+	}
+	return hits, coverage, nil
 }
 
 func (b *testBundle) load(t testing.TB, id tenant.ID, hits []retrieve.Hit) map[retrieve.UnitID]retrieve.Unit {
@@ -226,6 +238,9 @@ func TestExactScoresAllUnitsWithoutIndex(t *testing.T) {
 		}
 		if len(hits) != 7001 {
 			t.Errorf("%s: %d hits, want 7001", name, len(hits))
+		}
+		if prefetched, err := b.Prefetch(t.Context(), scope, q); prefetched != nil || err != nil {
+			t.Errorf("%s: %v, so many units were kept in memory", name, err)
 		}
 	}
 }

@@ -25,10 +25,10 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	if q.Ranking == Lexical {
 		return dense{}, nil
 	}
-	var counted Query
+	var prepared Query
 	var err error
 	var wait sync.WaitGroup
-	wait.Go(func() { counted, err = e.count(ctx, scope, q) })
+	wait.Go(func() { prepared, err = e.prepare(ctx, scope, q) })
 	vector := e.embed(ctx, q.Generation, q.Text)
 	wait.Wait()
 	if vector == nil {
@@ -37,7 +37,20 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	if err != nil {
 		return dense{}, err
 	}
-	return e.near(ctx, scope, p, counted, vector)
+	return e.near(ctx, scope, p, prepared, vector)
+}
+
+// prepare does what a search by meaning needs and can be done before the vector is known: it counts
+// the units and, if they are few, reads them.
+func (e *Engine) prepare(ctx context.Context, scope tenant.Scope, q Query) (Query, error) {
+	q, err := e.count(ctx, scope, q)
+	if err != nil || q.Owners != nil || !q.scoresAll() {
+		return q, err
+	}
+	if q.prefetched, err = e.Searcher.Prefetch(ctx, scope, q); err != nil {
+		return q, fmt.Errorf("read units: %w", err)
+	}
+	return q, nil
 }
 
 // count sets q.Few.
@@ -53,7 +66,7 @@ func (e *Engine) count(ctx context.Context, scope tenant.Scope, q Query) (Query,
 }
 
 // near searches the database and, unless it scores all units, the index in parallel. The query
-// must be counted.
+// must be prepared.
 func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) (dense, error) {
 	indexCtx, cancel := context.WithTimeout(ctx, e.IndexTimeout)
 	defer cancel()
@@ -97,8 +110,9 @@ func (q Query) scoresAll() bool { return q.Few || q.Unindexed && !q.broad }
 func (e *Engine) exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) (hits, rest []Hit, coverage Coverage, err error) {
 	ctx, end := trace.Begin(ctx, trace.Exact)
 	defer end()
-	hits, coverage, err = e.Searcher.Exact(ctx, scope, q, vector)
-	if err != nil {
+	if q.prefetched != nil {
+		hits, coverage = q.prefetched(vector)
+	} else if hits, coverage, err = e.Searcher.Exact(ctx, scope, q, vector); err != nil {
 		return nil, nil, coverage, err
 	}
 	head := min(len(hits), q.Limit)

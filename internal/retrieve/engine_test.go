@@ -32,7 +32,8 @@ type stores struct {
 
 	lexicalErr, exactErr, scoreErr, describeErr, resolveErr, indexErr, embedErr error
 	indexHangs                                                                  bool
-	fewErr                                                                      error
+	fewErr, prefetchErr                                                         error
+	prefetched                                                                  Prefetched
 	grows                                                                       bool // has few units only when counted
 
 	matched  []string // of Match
@@ -67,6 +68,11 @@ func (s *stores) Exact(_ context.Context, _ tenant.Scope, q Query, _ []float32) 
 		s.unrestricted = append(s.unrestricted, q)
 	}
 	return s.exact, s.coverage, s.exactErr
+}
+
+// Prefetch is impossible unless the test sets prefetched.
+func (s *stores) Prefetch(context.Context, tenant.Scope, Query) (Prefetched, error) {
+	return s.prefetched, s.prefetchErr
 }
 
 func (s *stores) Few(context.Context, tenant.Scope, Query) (bool, error) {
@@ -240,6 +246,35 @@ func TestSearchOfFewUnitsDoesNotAskTheIndex(t *testing.T) {
 		if s.indexCalls != calls {
 			t.Errorf("%s: %d calls to the index, want %d", name, s.indexCalls, calls)
 		}
+	}
+}
+
+// TestSearchScoresPrefetchedUnits: units that were read while the query was embedded are not read again.
+func TestSearchScoresPrefetchedUnits(t *testing.T) {
+	t.Parallel()
+	s := &stores{coverage: Coverage{All: true}, exactErr: errUnavailable}
+	var vectors [][]float32
+	s.prefetched = func(vector []float32) ([]Hit, Coverage) {
+		vectors = append(vectors, vector)
+		return []Hit{{2, .9}, {1, .5}}, Coverage{All: true}
+	}
+	now := time.Now()
+	e := s.engine(&now)
+	got, degraded := search(t, e, homeLocation, 10)
+	if d := cmp.Diff([]UnitID{2, 1}, got); d != "" || degraded || len(vectors) != 1 || vectors[0] == nil {
+		t.Errorf("degraded %t, scored with %v, -want +got\n%s", degraded, vectors, d)
+	}
+	similar, err := e.Similar(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Memory, Limit: 1}, func() []float32 { return []float32{1} })
+	if err != nil || len(similar) != 1 || len(vectors) != 2 {
+		t.Errorf("Similar = %v, %v, scored %d times, want one unit, scored once", similar, err, len(vectors)-1)
+	}
+	similar, err = e.Similar(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Memory, Limit: 1}, func() []float32 { return nil })
+	if err != nil || similar != nil || len(vectors) != 2 {
+		t.Errorf("Similar without a vector = %v, %v, want nothing", similar, err)
+	}
+	s.prefetchErr = errUnavailable
+	if _, err := e.Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Memory, Text: "q", Limit: 10}); !errors.Is(err, errUnavailable) {
+		t.Errorf("Search = %v, want the database's error", err)
 	}
 }
 

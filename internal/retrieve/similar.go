@@ -4,19 +4,33 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Similar returns the q.Limit live units of q.Kind that are most similar to a passage
-// with the vector, best first. It searches as Search does, without the words.
-func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) ([]Similar, error) {
+// Similar returns the q.Limit live units of q.Kind that are most similar to a passage, best first. It searches as Search does, without the
+// words. embed returns the vector of the passage, or nil if there is none and nothing to search; meanwhile, units are read. The time limit
+// of the index applies after it.
+func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, embed func() []float32) ([]Similar, error) {
 	wanted := max(q.Limit, 1)
 	q.Limit = overfetch * wanted // entries of the index may be stale
 	q.Unindexed = e.Index == nil || !p.Indexed()
-	q, err := e.count(ctx, scope, q)
-	if err != nil {
+	var err error
+	var wait sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wait.Go(func() { q, err = e.prepare(ctx, scope, q) })
+	vector := embed()
+	if vector == nil {
+		cancel()
+	} else {
+		defer time.AfterFunc(e.IndexTimeout, cancel).Stop()
+	}
+	wait.Wait()
+	if err != nil || vector == nil {
 		return nil, err
 	}
 	d, err := e.near(ctx, scope, p, q, vector)

@@ -40,7 +40,7 @@ func TestSearchWithoutIndex(t *testing.T) {
 		if d := cmp.Diff([]UnitID{1, 2}, got); d != "" || degraded {
 			t.Errorf("%s: degraded %t, -want +got\n%s", reason, degraded, d)
 		}
-		similar, err := e.Similar(t.Context(), tenant.Scope{}, tc.at, Query{Kind: Memory, Limit: 1}, []float32{1})
+		similar, err := e.Similar(t.Context(), tenant.Scope{}, tc.at, Query{Kind: Memory, Limit: 1}, func() []float32 { return []float32{1} })
 		if err != nil || len(similar) != 1 {
 			t.Errorf("%s: Similar = %v, %v, want one unit", reason, similar, err)
 		}

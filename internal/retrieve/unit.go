@@ -72,6 +72,8 @@ type Query struct {
 	Few bool
 	// Unindexed makes Exact score all units, however many: no index contains them. The Engine sets it.
 	Unindexed bool
+	// prefetched scores what Exact would, if it was possible to read it before the vector of the query was known.
+	prefetched Prefetched
 	// After and Before restrict chats to messages written at or after the first and
 	// before the second; zero for unbounded. Memories ignore them.
 	After, Before time.Time
