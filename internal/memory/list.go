@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -84,26 +85,29 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 	if err := in.Validate(); err != nil {
 		return Listing{}, err
 	}
-	buckets, err := s.Buckets.ListBuckets(ctx, who.Scope)
-	if err != nil {
-		return Listing{}, fmt.Errorf("list buckets: %w", err)
-	}
-	known := func(b Bucket) bool { return b.ID == in.Bucket }
-	if in.Bucket != 0 && !slices.ContainsFunc(buckets, known) {
-		return Listing{}, ErrBucketNotFound
-	}
-	out := Listing{Buckets: buckets}
+	var out Listing
+	var bucketsErr error
+	var wait sync.WaitGroup
+	wait.Go(func() { out.Buckets, bucketsErr = s.Buckets.ListBuckets(ctx, who.Scope) })
 	pack := &packer{limit: who.Quota.ListTokens, count: min(in.Count, MaxCount)}
 	if in.All {
 		pack.count = -1
 	}
 	var more bool
+	var err error
 	if strings.TrimSpace(in.Query) != "" {
 		more, err = s.ranked(ctx, who, in, pack, &out)
 	} else {
 		more, err = s.walk(ctx, who, in, pack)
 	}
-	if err != nil {
+	wait.Wait()
+	known := func(b Bucket) bool { return b.ID == in.Bucket }
+	switch {
+	case bucketsErr != nil:
+		return Listing{}, fmt.Errorf("list buckets: %w", bucketsErr)
+	case in.Bucket != 0 && !slices.ContainsFunc(out.Buckets, known):
+		return Listing{}, ErrBucketNotFound
+	case err != nil:
 		return Listing{}, err
 	}
 	out.Memories = pack.out
