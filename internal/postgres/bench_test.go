@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -256,7 +257,8 @@ func BenchmarkExact(b *testing.B) {
 			s.insertUnits(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now() - interval '1 hour'")
 			v := randomUnit(rand.New(rand.NewPCG(1, 1)))
 			percentiles(b, func(int) {
-				if _, _, err := s.exact(b.Context(), s.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 100}, v); err != nil {
+				q := retrieve.Query{Kind: retrieve.Memory, Limit: 100, Few: n <= placement.ExactUnits}
+				if _, _, err := s.Exact(b.Context(), s.users[0], q, v); err != nil {
 					b.Fatal(err)
 				}
 			})
