@@ -135,7 +135,7 @@ fuzz: ## Fuzz every parser, one after the other (TIME=10m NAME=FuzzHTTP)
 
 .PHONY: bench
 bench: ## Compare Mnemo with raw calls, mem0 and LangGraph (SIZES=200,2000 N=200 JSON=)
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,model -- \
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -durable -only postgres,milvus,model -- \
 		go test -count=1 -timeout 0 -v -run '^TestBench$$' ./test/bench -args -full $(if $(SIZES),-sizes $(SIZES)) $(if $(N),-n $(N)) $(if $(JSON),-json $(abspath $(JSON)))
 
 .PHONY: bench-go

@@ -110,8 +110,11 @@ func (f *floor) search(t testing.TB, user string, vector []float32) (index, fetc
 	index = time.Since(began)
 	ids := found[0].IDs.(*entity.ColumnInt64).Data()
 	began = time.Now()
-	rows, err := f.server.Owner.Query(t.Context(), `select m.id, m.text from units u join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id
-		and m.id = u.memory_id where u.tenant_id = $1 and u.user_id = $2 and u.id = any($3)`, f.server.Tenant, f.server.Users[user], ids)
+	// Without statistics, a join may read all units of the user.
+	rows, err := f.server.Owner.Query(t.Context(), `select m.id, m.text from unnest($3::bigint[]) w(id)
+		cross join lateral (select memory_id from units u where u.tenant_id = $1 and u.user_id = $2 and u.id = w.id limit 1) u
+		cross join lateral (select id, text from memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = u.memory_id limit 1) m`,
+		f.server.Tenant, f.server.Users[user], ids)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
@@ -11,6 +13,27 @@ import (
 // chatMessages is the number of messages per conversation.
 const chatMessages = 50
 
+// ingesters is the number of clients that send conversations at the same time.
+const ingesters = 4
+
+// conversation returns the request that stores a conversation, and the texts that are embedded for it.
+func (b *bench) conversation(id string) (body map[string]any, dense []string) {
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	var sent []map[string]any
+	var messages []chat.Message
+	var indexes []int
+	for j := range chatMessages {
+		id, role, text, when := fmt.Sprint(j), []string{"user", "assistant"}[j%2], b.writer.text(10+b.writer.IntN(60)), at.Add(time.Duration(j)*time.Minute)
+		sent = append(sent, map[string]any{"id": id, "role": role, "content": text, "createdAt": when})
+		messages = append(messages, chat.Message{ExternalID: id, Sender: []chat.Sender{chat.Human, chat.Assistant}[j%2], Text: text, CreatedAt: when})
+		indexes = append(indexes, j)
+	}
+	for _, u := range chat.Units("bench", messages, indexes) {
+		dense = append(dense, u.Dense)
+	}
+	return map[string]any{"platform": "bench", "conversation": map[string]any{"id": id, "title": "Chat", "createdAt": at, "messages": sent}}, dense
+}
+
 // ingest compares the time until conversations are stored, embedded and indexed with that of embedding the same texts.
 func (b *bench) ingest() {
 	b.Helper()
@@ -18,25 +41,22 @@ func (b *bench) ingest() {
 	if *full {
 		chats = 40
 	}
-	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	var dense []string
-	began := time.Now()
+	var bodies []map[string]any
 	for i := range chats {
-		var sent []map[string]any
-		var messages []chat.Message
-		var indexes []int
-		for j := range chatMessages {
-			id, role, text, when := fmt.Sprint(j), []string{"user", "assistant"}[j%2], b.writer.text(10+b.writer.IntN(60)), at.Add(time.Duration(j)*time.Minute)
-			sent = append(sent, map[string]any{"id": id, "role": role, "content": text, "createdAt": when})
-			messages = append(messages, chat.Message{ExternalID: id, Sender: []chat.Sender{chat.Human, chat.Assistant}[j%2], Text: text, CreatedAt: when})
-			indexes = append(indexes, j)
-		}
-		b.as("chats").do(b.TB, http.MethodPost, "/api/chat-history/ingest/custom-online", map[string]any{"platform": "bench",
-			"conversation": map[string]any{"id": fmt.Sprint(i), "title": "Chat", "createdAt": at, "messages": sent}}, nil)
-		for _, u := range chat.Units("bench", messages, indexes) {
-			dense = append(dense, u.Dense)
-		}
+		body, texts := b.conversation(fmt.Sprint(i))
+		bodies, dense = append(bodies, body), append(dense, texts...)
 	}
+	began := time.Now()
+	var clients sync.WaitGroup
+	for part := range slices.Chunk(bodies, (len(bodies)+ingesters-1)/ingesters) {
+		clients.Go(func() {
+			for _, body := range part {
+				b.as("chats").do(b.TB, http.MethodPost, "/api/chat-history/ingest/custom-online", body, nil)
+			}
+		})
+	}
+	clients.Wait()
 	b.settle("chats")
 	took := time.Since(began)
 	began = time.Now()

@@ -19,6 +19,7 @@ import (
 // the jobs. Deletions need many memories: run them apart, with -benchtime 3x.
 func BenchmarkMemories(b *testing.B) {
 	server := installation.ServeLocal(b, "u200", "u2000")
+	dropChecks(b, server)
 	service, identify := openService(b, server)
 	w := newWriter(1)
 	for _, n := range []int{200, 2000} {

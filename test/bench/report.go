@@ -70,30 +70,27 @@ func (r *report) row(operation, subject string, size int) *series {
 	return s
 }
 
-// compare adds the ratio of the median of one subject to the sum of the medians of others, unless one was not measured.
+// compare adds the ratio of the median of one subject to the sum of the medians of others.
 func (r *report) compare(name string, atMost float64, of *series, to ...*series) {
-	var sum time.Duration
-	for _, s := range to {
-		if len(s.took) == 0 {
-			return
-		}
-		sum += s.quantile(0.5)
-	}
-	if len(of.took) > 0 && sum > 0 {
-		r.Ratios = append(r.Ratios, ratio{Name: name, Value: float64(of.quantile(0.5)) / float64(sum), AtMost: atMost})
-	}
+	r.compareAt(0.5, ratio{Name: name, AtMost: atMost}, of, to...)
 }
 
-// compareAt adds the median of the ratios of a quantile in each round. The operations of both series alternated.
-func (r *report) compareAt(q float64, target ratio, of, to *series) {
-	if len(of.took) == 0 || len(to.took) == 0 {
+// compareAt adds the median of the ratios in each round: of a quantile of one subject to the sum of those of others. It
+// does nothing if one of them was not measured. All series have the same number of operations.
+func (r *report) compareAt(q float64, target ratio, of *series, to ...*series) {
+	if slices.ContainsFunc(slices.Concat(to, []*series{of}), func(s *series) bool { return len(s.took) == 0 }) {
 		return
 	}
-	var values []float64
 	n := rounds(len(of.took))
-	below := to.parts(n)
+	sums := make([]time.Duration, n)
+	for _, s := range to {
+		for i, part := range s.parts(n) {
+			sums[i] += part.quantile(q)
+		}
+	}
+	var values []float64
 	for i, part := range of.parts(n) {
-		values = append(values, float64(part.quantile(q))/float64(below[i].quantile(q)))
+		values = append(values, float64(part.quantile(q))/float64(sums[i]))
 	}
 	r.addRatio(target, values)
 }

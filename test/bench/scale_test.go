@@ -105,11 +105,16 @@ func (s *scale) serve(o installation.ServerOptions) *installation.Server {
 		return s.shared
 	}
 	server := installation.Serve(s.TB, o)
-	// The triggers by which tests check the audit log would be part of each write.
-	if _, err := server.Owner.Exec(s.Context(), "drop function test_check_audit, test_note_audit cascade"); err != nil {
-		s.Fatal(err)
-	}
+	dropChecks(s.TB, server)
 	return server
+}
+
+// dropChecks drops the triggers by which tests check the audit log. They would be part of each write.
+func dropChecks(tb testing.TB, server *installation.Server) {
+	tb.Helper()
+	if _, err := server.Owner.Exec(tb.Context(), "drop function test_check_audit, test_note_audit cascade"); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // point is a size of a curve with what is measured there.
