@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,30 +34,22 @@ func (d *DB) tokensOf(u retrieve.Unit) int64 {
 	return int64(d.config.CountTokens(u.Dense))
 }
 
-// countFirstVectors counts the tokens of the units that have no vector yet, before their
-// vectors are stored in the transaction. It locks the usage row, so that two jobs that embed
-// the same unit do not both count it.
-func (d *DB) countFirstVectors(ctx context.Context, q *db.Queries, id tenant.ID, units []int64) error {
+// tokensOfUnits returns the number of tokens of each unit that has no vector, and 0 for others.
+func (d *DB) tokensOfUnits(ctx context.Context, q *db.Queries, id tenant.ID, units []int64) ([]int64, error) {
+	tokens := make([]int64, len(units))
 	if d.config.CountTokens == nil {
-		return nil
-	}
-	if _, err := q.LockUsage(ctx, string(id)); err != nil {
-		return orUnknown(err, id)
+		return tokens, nil
 	}
 	rows, err := q.LoadUnits(ctx, db.LoadUnitsParams{TenantID: string(id), Ids: units})
 	if err != nil {
-		return fmt.Errorf("load units: %w", err)
+		return nil, fmt.Errorf("load units: %w", err)
 	}
-	var tokens int64
 	for _, row := range rows {
 		if row.Embedding == nil {
-			tokens += int64(d.config.CountTokens(toOwnedUnit(row).Dense))
+			tokens[slices.Index(units, row.ID)] = int64(d.config.CountTokens(toOwnedUnit(row).Dense))
 		}
 	}
-	if tokens == 0 {
-		return nil
-	}
-	return q.AddEmbeddedTokens(ctx, db.AddEmbeddedTokensParams{TenantID: string(id), Tokens: tokens})
+	return tokens, nil
 }
 
 // ReportRequests implements metering.RequestStore.

@@ -3,6 +3,8 @@ package postgres_test
 import (
 	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,8 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/metering"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -125,6 +129,48 @@ func TestUsageOfDays(t *testing.T) {
 	}
 	if got := b.usageOf(t, other.Tenant, before(today, 2)).Embedded; got != words("of another tenant") {
 		t.Errorf("the other tenant embedded %d tokens, want %d", got, words("of another tenant"))
+	}
+}
+
+// Tokens are counted while other writers of the tenant can have the lock of the usage row. Only one of several jobs counts a unit.
+func TestTokensAreCountedBeforeTheLock(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	alice := b.users[0]
+	var calls atomic.Int64
+	both := make(chan struct{})
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: postgrestest.Generation, CountTokens: func(string) int {
+		if _, err := b.owner.Exec(t.Context(), "select from usage where tenant_id = $1 for share nowait", alice.Tenant); err != nil {
+			t.Errorf("lock of the usage row while tokens are counted: %v", err)
+			return 7
+		}
+		if calls.Add(1) == 2 {
+			close(both)
+		}
+		<-both
+		return 7
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	unit := b.unitsOf(t, b.remember(t, alice, "embedded by two jobs", nil))[0]
+	v := randomUnit(rand.New(rand.NewPCG(1, 1)))
+	var jobs sync.WaitGroup
+	for range 2 {
+		jobs.Go(func() {
+			if err := db.SaveVectors(t.Context(), alice.Tenant, 0, map[retrieve.UnitID][]float32{unit: v}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	jobs.Wait()
+	if n := calls.Load(); n != 2 {
+		t.Errorf("tokens were counted %d times, want 2", n)
+	}
+	if n := b.count(t, "select embedded_tokens from usage where tenant_id = $1", alice.Tenant); n != 7 {
+		t.Errorf("%d tokens, want 7", n)
 	}
 }
 

@@ -54,13 +54,14 @@ func vectorsOf(r db.LoadUnitsRow) map[placement.GenerationID][]float32 {
 }
 
 // SaveVectors implements retrieve.Units. It holds the placement, so that a tenant does not leave a
-// generation, and DeleteOtherVectors does not run, between the check and the write.
+// generation, and DeleteOtherVectors does not run, between the check and the write. Tokens are counted before
+// the lock of the usage row, which is held for one round trip.
 func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[retrieve.UnitID][]float32) error {
 	p := db.SaveVectorsParams{TenantID: string(t), GenerationID: int16(g)}
 	for id, v := range vectors {
 		p.Ids, p.Embeddings = append(p.Ids, int64(id)), append(p.Embeddings, encodeHalf(v))
 	}
-	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.writeTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
 		if err := q.SharePlacement(ctx, string(t)); err != nil {
 			return err
 		}
@@ -68,7 +69,11 @@ func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.Generatio
 		if err != nil || state.Assigned() && !serves(state, g) {
 			return err
 		}
-		if err := d.countFirstVectors(ctx, q, t, p.Ids); err != nil {
+		if p.Tokens, err = d.tokensOfUnits(ctx, q, t, p.Ids); err != nil {
+			return err
+		}
+		// Two jobs that embed the same unit do not both count it, and every writer locks the usage before units.
+		if err := q.AwaitUsage(ctx, string(t)); err != nil {
 			return err
 		}
 		return q.SaveVectors(ctx, p)

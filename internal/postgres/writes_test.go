@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/uuid"
@@ -14,14 +15,20 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-// Other writers of the tenant wait for the last two of a creation, and for all of a deletion. Each index job
-// confirms units.
+// Other writers of the tenant wait for the last one of a creation and of storing vectors, and for all of a deletion. Each index
+// job stores vectors and confirms units.
 func TestMemoryRoundTrips(t *testing.T) {
 	t.Parallel()
 	proxy, d := newFlakyConn(t, postgrestest.Create(t))
 	b := setupIn(t, d, nil)
 	var id string
+	vector := randomUnit(rand.New(rand.NewPCG(1, 1)))
 	create := func() { id = b.remember(t, b.users[0], uuid.NewString(), nil) }
+	embed := func() {
+		if err := b.SaveVectors(t.Context(), b.users[0].Tenant, 0, map[retrieve.UnitID][]float32{retrieve.UnitID(1): vector}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	remove := func() {
 		if _, err := b.Memories().Delete(t.Context(), b.users[0], []string{id}); err != nil {
 			t.Fatal(err)
@@ -34,6 +41,7 @@ func TestMemoryRoundTrips(t *testing.T) {
 	}
 	for range 3 { // creates the bucket, and prepares the statements
 		create()
+		embed()
 		confirm()
 		remove()
 	}
@@ -41,7 +49,7 @@ func TestMemoryRoundTrips(t *testing.T) {
 		name string
 		do   func()
 		want int64
-	}{{"creation", create, 3}, {"confirmation", confirm, 1}, {"deletion", remove, 6}} {
+	}{{"creation", create, 3}, {"vectors", embed, 3}, {"confirmation", confirm, 1}, {"deletion", remove, 6}} {
 		before := proxy.roundTrips.Load()
 		step.do()
 		if n := proxy.roundTrips.Load() - before; n != step.want {

@@ -11,20 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const addEmbeddedTokens = `-- name: AddEmbeddedTokens :exec
-update usage set embedded_tokens = embedded_tokens + $1 where tenant_id = $2
-`
-
-type AddEmbeddedTokensParams struct {
-	Tokens   int64
-	TenantID string
-}
-
-func (q *Queries) AddEmbeddedTokens(ctx context.Context, arg AddEmbeddedTokensParams) error {
-	_, err := q.db.Exec(ctx, addEmbeddedTokens, arg.Tokens, arg.TenantID)
-	return err
-}
-
 const addUsage = `-- name: AddUsage :exec
 insert into usage_days as u (tenant_id, day, requests, changes)
 select x.tenant_id, greatest(x.day, e.closed + 1), sum(x.requests), sum(x.changes)

@@ -1,6 +1,3 @@
--- name: AddEmbeddedTokens :exec
-update usage set embedded_tokens = embedded_tokens + @tokens where tenant_id = @tenant_id;
-
 -- name: BeginReport :exec
 -- CloseDay waits for the transaction, so that a report is either in the export or on a later day.
 select pg_advisory_xact_lock_shared(hashtext('mnemo.metering'));

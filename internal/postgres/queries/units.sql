@@ -50,13 +50,21 @@ cross join lateral (
 where u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.active;
 
 -- name: SaveVectors :exec
--- Keeps a vector of another generation: its users may still be served with it.
+-- Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
+-- vector yet to the usage. The transaction holds the lock of the usage row.
+with v as materialized (
+    select unnest(@ids::bigint[]) as id, unnest(@embeddings::bytea[]) as embedding, unnest(@tokens::bigint[]) as tokens
+), counted as (
+    update usage s set embedded_tokens = s.embedded_tokens + n.tokens
+    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = @tenant_id and u.id = v.id where u.embedding is null) n
+    where s.tenant_id = @tenant_id and n.tokens > 0
+)
 update units u set
     embedding = case when u.embedding is null then v.embedding else u.embedding end,
     generation_id = case when u.embedding is null then @generation_id::smallint else u.generation_id end,
     next_embedding = case when u.embedding is null then u.next_embedding else v.embedding end,
     next_generation_id = case when u.embedding is null then u.next_generation_id else @generation_id::smallint end
-from (select unnest(@ids::bigint[]) as id, unnest(@embeddings::bytea[]) as embedding) v
+from v
 where u.tenant_id = @tenant_id and u.id = v.id
     and not (u.embedding is not null and u.generation_id = @generation_id::smallint)
     and u.next_generation_id is distinct from @generation_id::smallint;
