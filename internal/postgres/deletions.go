@@ -78,9 +78,9 @@ func (d *DB) deleteUndoable(ctx context.Context, scope tenant.Scope, remove func
 	if err != nil {
 		return fmt.Errorf("generate id: %w", err)
 	}
-	return d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
-		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
-			return orUnknown(err, scope.Tenant)
+	return d.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
+			return err
 		}
 		if err := q.MarkErasing(ctx, erasingUndoable); err != nil {
 			return err

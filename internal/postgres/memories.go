@@ -177,8 +177,8 @@ func (m Memories) Delete(ctx context.Context, scope tenant.Scope, ids []string) 
 	var out memory.Deleted
 	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		out = memory.Deleted{}
-		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
-			return orUnknown(err, scope.Tenant)
+		if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
+			return err
 		}
 		all := parseIDs(ids)
 		if err := m.remove(ctx, tx, q, scope, all, &out); err != nil {

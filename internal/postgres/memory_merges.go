@@ -17,10 +17,10 @@ import (
 // Merge implements memory.Store.
 func (m Memories) Merge(ctx context.Context, scope tenant.Scope, in memory.MergeInput) (memory.MergeResult, error) {
 	out := memory.MergeResult{IDs: parseIDs(in.IDs)}
-	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		out.Units = nil
-		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
-			return orUnknown(err, scope.Tenant)
+		if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
+			return err
 		}
 		kept, ids, err := lockMerge(ctx, q, scope, in, out.IDs)
 		if err != nil || len(ids) == 0 { // they were merged before

@@ -17,10 +17,10 @@ import (
 // Unmerge implements memory.Store.
 func (m Memories) Unmerge(ctx context.Context, scope tenant.Scope, in memory.UnmergeInput) ([]string, error) {
 	var ids []string
-	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		ids = nil
-		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
-			return orUnknown(err, scope.Tenant)
+		if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
+			return err
 		}
 		var err error
 		if ids, err = lockMerged(ctx, q, scope, in); err != nil || len(ids) == 0 {

@@ -9,13 +9,16 @@ import (
 )
 
 // reserve adds memories and bytes of storage to the usage of the tenant and the
-// user; negative numbers release them. embedded are the tokens of the vectors that the
-// transaction stores. It returns tenant.QuotaExceeded if a
-// quota would be exceeded. It locks the usage row, which every writer locks
-// first.
+// user; negative numbers release them, which needs no round trip in writeScope. embedded
+// are the tokens of the vectors that the transaction stores. It returns
+// tenant.QuotaExceeded if a quota would be exceeded. It locks the usage row, which every
+// writer locks first.
 func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage, embedded int64) error {
 	if memories == 0 && storage == 0 && embedded == 0 {
 		return nil
+	}
+	if memories <= 0 && storage <= 0 {
+		return release(ctx, q, scope, memories, storage, embedded)
 	}
 	n, err := q.ReserveUsage(ctx, db.ReserveUsageParams{TenantID: string(scope.Tenant), Memories: memories, Storage: storage, Embedded: embedded})
 	if err == nil && n > 0 && memories != 0 {
@@ -30,6 +33,16 @@ func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, s
 		return nil
 	}
 	return quotaExceeded(ctx, q, scope, memories, storage)
+}
+
+func release(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage, embedded int64) error {
+	err := q.ReleaseUsage(ctx, db.ReleaseUsageParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Memories: memories, Storage: storage, Embedded: embedded,
+	})
+	if err != nil {
+		return fmt.Errorf("release quota: %w", err)
+	}
+	return nil
 }
 
 // quotaExceeded returns a tenant.QuotaExceeded for the quota that a reservation

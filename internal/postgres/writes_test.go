@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
@@ -21,7 +22,7 @@ func TestMemoryRoundTrips(t *testing.T) {
 	t.Parallel()
 	proxy, d := newFlakyConn(t, postgrestest.Create(t))
 	b := setupIn(t, d, nil)
-	var id string
+	var id, kept string
 	vector := randomUnit(rand.New(rand.NewPCG(1, 1)))
 	create := func() { id = b.remember(t, b.users[0], uuid.NewString(), nil) }
 	embed := func() {
@@ -34,22 +35,41 @@ func TestMemoryRoundTrips(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	undoable := func() {
+		if _, err := b.Memories().DeleteUndoable(t.Context(), b.users[0], []string{id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	merge := func() {
+		if _, err := b.Memories().Merge(t.Context(), b.users[0], memory.MergeInput{Kept: kept, IDs: []string{id}}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	confirm := func() {
 		if err := b.Confirm(t.Context(), b.users[0].Tenant, []retrieve.UnitID{1}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	kept = b.remember(t, b.users[0], "kept", nil)
 	for range 3 { // creates the bucket, and prepares the statements
 		create()
 		embed()
 		confirm()
 		remove()
+		create()
+		undoable()
+		create()
+		merge()
 	}
 	for _, step := range []struct {
 		name string
 		do   func()
 		want int64
-	}{{"creation", create, 3}, {"vectors", embed, 3}, {"confirmation", confirm, 1}, {"deletion", remove, 6}} {
+	}{
+		{"creation", create, 3}, {"vectors", embed, 3}, {"confirmation", confirm, 1}, {"deletion", remove, 3},
+		{"creation", create, 3}, {"deletion that can be undone", undoable, 4},
+		{"creation", create, 3}, {"merge", merge, 6},
+	} {
 		before := proxy.roundTrips.Load()
 		step.do()
 		if n := proxy.roundTrips.Load() - before; n != step.want {

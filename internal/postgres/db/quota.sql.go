@@ -42,6 +42,36 @@ func (q *Queries) LockUsage(ctx context.Context, tenantID string) (LockUsageRow,
 	return i, err
 }
 
+const releaseUsage = `-- name: ReleaseUsage :exec
+with released as (
+    update usage u set memories = u.memories + $1, storage = u.storage + $3, embedded_tokens = u.embedded_tokens + $4
+    where u.tenant_id = $5
+    returning u.tenant_id
+)
+update users set memories = users.memories + $1::bigint
+from released where users.tenant_id = released.tenant_id and users.id = $2 and $1::bigint <> 0
+`
+
+type ReleaseUsageParams struct {
+	Memories int64
+	UserID   int64
+	Storage  int64
+	Embedded int64
+	TenantID string
+}
+
+// Subtracts from the usage of the tenant and then of the user, or adds tokens: no quota limits either.
+func (q *Queries) ReleaseUsage(ctx context.Context, arg ReleaseUsageParams) error {
+	_, err := q.db.Exec(ctx, releaseUsage,
+		arg.Memories,
+		arg.UserID,
+		arg.Storage,
+		arg.Embedded,
+		arg.TenantID,
+	)
+	return err
+}
+
 const reserveUsage = `-- name: ReserveUsage :execrows
 update usage u set memories = u.memories + $1, storage = u.storage + $2,
     embedded_tokens = u.embedded_tokens + $3
