@@ -207,8 +207,9 @@ func (e *Endpoint) searchChats(ctx context.Context, c call, in searchChatsIn) (s
 		f.Add("contextMessages", "must be 0 to %d, not %d", chat.MaxAround, around)
 	}
 	input := chat.SearchInput{
-		// One more than returned, to detect whether there are more.
-		Query: in.Query, Limit: min(max(in.Skip+in.Limit+1, 1), chat.MaxResults), Platform: in.Platform, MinScore: in.MinScore, Around: max(min(around, chat.MaxAround), 0),
+		// One more than returned, to detect whether there are more. The depth is that of all pages.
+		Query: in.Query, Limit: min(max(in.Limit+1, 1), chat.MaxResults), Skip: max(in.Skip, 0), Depth: chat.MaxResults,
+		Platform: in.Platform, MinScore: in.MinScore, Around: max(min(around, chat.MaxAround), 0),
 		AsOf: momentAfter(&f, "asOf", in.AsOf),
 		From: moment(&f, "dateFrom", in.DateFrom), To: momentAfter(&f, "dateTo", in.DateTo),
 	}
@@ -221,11 +222,11 @@ func (e *Endpoint) searchChats(ctx context.Context, c call, in searchChatsIn) (s
 	}
 	out := searchChatsOut{Results: []passageOut{}, Degraded: degraded}
 	left := budget(in.MaxTokens, listTokens)
-	for i := in.Skip; i < len(found); i++ {
-		p := passageOf(found[i])
+	for _, r := range found {
+		p := passageOf(r)
 		left -= e.cost(p, left)
 		if len(out.Results) == in.Limit || len(out.Results) > 0 && left < 0 {
-			out.NextSkip = i
+			out.NextSkip = r.Rank
 			break
 		}
 		out.Results = append(out.Results, p)

@@ -28,6 +28,8 @@ const (
 type SearchInput struct {
 	Query    string
 	Limit    int       // 1 to MaxResults
+	Skip     int       // results to omit
+	Depth    int       // results to rank if more than Limit. Pages of one depth come from the same ranking
 	Platform string    // "" for all
 	Around   int       // messages on either side, 0 to MaxAround
 	From, To time.Time // creation of conversations, To is exclusive; zero for no limit
@@ -50,6 +52,9 @@ func (in SearchInput) Validate() error {
 	if in.Limit < 1 || in.Limit > MaxResults {
 		f.Add("limit", "must be 1 to %d, not %d", MaxResults, in.Limit)
 	}
+	if in.Skip < 0 || in.Depth < 0 || in.Depth > MaxResults {
+		f.Add("skip", "must be at least 0, and depth 0 to %d", MaxResults)
+	}
 	if in.Around < 0 || in.Around > MaxAround {
 		f.Add("context size", "must be 0 to %d, not %d", MaxAround, in.Around)
 	}
@@ -65,6 +70,7 @@ type SearchResult struct {
 	Passage
 	// Irrelevant passages are found only with a MinScore. They come last.
 	Irrelevant bool
+	Rank       int     // in the ranking, from 0
 	Text       string  // the matching part of the message
 	Start      int     // its offset in the message, in bytes
 	Score      float64 // 0 to 1: the probability that it is relevant
@@ -82,7 +88,7 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 // find runs the query and reads the passages. Messages from a time that the
 // question mentions rank first.
 func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput, q retrieve.Query) ([]SearchResult, bool, error) {
-	q.Kind, q.Limit, q.Generation, q.MinScore, q.SkipRerank = retrieve.Chat, in.Limit, who.Generation, in.MinScore, in.SkipRerank
+	q.Kind, q.Limit, q.Generation, q.MinScore, q.SkipRerank = retrieve.Chat, max(in.Limit, in.Depth), who.Generation, in.MinScore, in.SkipRerank
 	if NormalizePlatform(in.Platform) != "" {
 		q.Group = groupOf(in.Platform)
 	}
@@ -99,10 +105,11 @@ func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput,
 	return out, ranking.Degraded, err
 }
 
-// results reads the passages of a ranking, in its order. It omits messages that
+// results reads the selected passages of a ranking, in its order. It omits messages that
 // no longer exist.
 func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInput, ranking retrieve.Result) ([]SearchResult, error) {
-	found := ranking.Found
+	found := ranking.Found[min(in.Skip, len(ranking.Found)):]
+	found = found[:min(in.Limit, len(found))]
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -130,7 +137,8 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 			continue
 		}
 		text, start := piece(p.Message.Text, f.Start, f.End)
-		out = append(out, SearchResult{Passage: p, Irrelevant: i >= ranking.Relevant(), Text: text, Start: start, Score: f.Score})
+		rank := in.Skip + i
+		out = append(out, SearchResult{Passage: p, Irrelevant: rank >= ranking.Relevant(), Rank: rank, Text: text, Start: start, Score: f.Score})
 	}
 	return out, nil
 }

@@ -166,6 +166,8 @@ func TestSearchValidates(t *testing.T) {
 		"Limit":  {SearchInput{Query: "q", Limit: 101}, "limit must be 1 to 100"},
 		"Limit0": {SearchInput{Query: "q"}, "limit must be 1 to 100"},
 		"Around": {SearchInput{Query: "q", Limit: 1, Around: 21}, "context size must be 0 to 20"},
+		"Skip":   {SearchInput{Query: "q", Limit: 1, Skip: -1}, "skip must be at least 0"},
+		"Depth":  {SearchInput{Query: "q", Limit: 1, Depth: 101}, "depth 0 to 100"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
