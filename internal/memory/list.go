@@ -18,11 +18,6 @@ import (
 const (
 	// DefaultCount is the page size if the request sets no count.
 	DefaultCount = 10
-	// MaxRanked is the maximum number of matches a query can page through.
-	MaxRanked = 1000
-	// fewRanked is the number of matches ranked for the first pages. Most requests
-	// need no more, and ranking fewer is cheaper.
-	fewRanked = 50
 	// page is the number of memories read at a time; each has up to 32 KiB. After short ones,
 	// which have fewer than shortTokens on average, longPage are read.
 	page        = 200
@@ -57,15 +52,6 @@ func (in ListInput) Validate() error {
 	retrieve.CheckMinScore(&f, in.MinScore)
 	checkString(&f, "query", in.Query)
 	return f.Err()
-}
-
-// depth returns the number of matches to rank. There are only two depths, so that
-// consecutive pages come from the same ranking.
-func (in ListInput) depth() int {
-	if !in.All && in.Skip < fewRanked && in.Count < fewRanked-in.Skip {
-		return fewRanked
-	}
-	return MaxRanked
 }
 
 // Listing is one page of a user's memories, with all buckets.
@@ -141,42 +127,6 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 	}
 }
 
-// ranked packs the best matches and reports whether more of the ranking follow. It
-// sets Degraded, and Relevant to the number of relevant matches in the ranking.
-func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput, pack *packer, out *Listing) (more bool, err error) {
-	res, err := s.Searcher.Search(ctx, who.Scope, who.Placement,
-		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Where: in.Where, To: in.AsOf,
-			Generation: who.Generation, Limit: in.depth(), MinScore: in.MinScore})
-	if err != nil {
-		return false, fmt.Errorf("search memories: %w", err)
-	}
-	if err := s.newerFirst(ctx, who, in, &res); err != nil {
-		return false, err
-	}
-	out.Degraded, out.Relevant = res.Degraded, res.Relevant()
-	ranking := res.Found[min(in.Skip, len(res.Found)):]
-	for len(ranking) > 0 && pack.room() > 0 {
-		batch := ranking[:min(pack.room(), len(ranking))]
-		found, err := s.byID(ctx, who, owners(batch), in.AsOf)
-		if err != nil {
-			return false, err
-		}
-		for _, f := range batch {
-			m, ok := found[f.Owner]
-			if !ok { // deleted after ranking
-				pack.seen++
-				continue
-			}
-			m.Score = f.Score
-			if !pack.add(m) {
-				return true, nil
-			}
-		}
-		ranking = ranking[len(batch):]
-	}
-	return len(ranking) > 0, nil
-}
-
 // Labels returns the most frequent sources and tags of the user's memories.
 func (s *Service) Labels(ctx context.Context, who tenant.Identity) (Labels, error) {
 	l, err := s.Store.Labels(ctx, who.Scope)
@@ -198,15 +148,6 @@ func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string, a
 		found[m.ID] = m
 	}
 	return found, nil
-}
-
-// owners returns the memory ids of a ranking, which contains each once.
-func owners(found []retrieve.Found) []string {
-	ids := make([]string, len(found))
-	for i, f := range found {
-		ids[i] = f.Owner
-	}
-	return ids
 }
 
 // packer collects memories until the count or the token limit is reached.
