@@ -14,8 +14,8 @@ import (
 const (
 	// activityPage is the number of audit records of a page.
 	activityPage = 200
-	// together is the time within which equal changes are one entry.
-	together = 30 * time.Minute
+	// combineWithin is the time within which equal changes are one entry.
+	combineWithin = 30 * time.Minute
 )
 
 // activityView is Account → Activity: what happened to the user's data, newest first.
@@ -82,7 +82,7 @@ func sequence(text string) (int64, error) {
 func activities(records []audit.Record, programs []program, tokens map[string]string) []activity {
 	var out []activity
 	for _, r := range records {
-		if last := len(out) - 1; last >= 0 && same(out[last].record, r) {
+		if last := len(out) - 1; last >= 0 && sameAction(out[last].record, r) {
 			out[last].count += len(r.Objects)
 			out[last].record.At = r.At
 			continue
@@ -97,11 +97,11 @@ func activities(records []audit.Record, programs []program, tokens map[string]st
 	return out
 }
 
-// same reports whether two records describe the same kind of change by the same
+// sameAction reports whether two records describe the same kind of change by the same
 // credential at about the same time. earlier is the older one.
-func same(later, earlier audit.Record) bool {
+func sameAction(later, earlier audit.Record) bool {
 	return later.Verb == earlier.Verb && later.Actor == earlier.Actor && later.Via == earlier.Via && later.App == earlier.App &&
-		later.Fingerprint == earlier.Fingerprint && later.At.Sub(earlier.At) < together
+		later.Fingerprint == earlier.Fingerprint && later.At.Sub(earlier.At) < combineWithin
 }
 
 // actorOf returns who made a change, in the words of the user, or the connected app.

@@ -122,7 +122,7 @@ func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 		return err
 	}
 	if form.Get("answer") != "allow" {
-		to, err := d.Programs.Refuse(ask)
+		to, err := d.Programs.Deny(ask)
 		if err != nil {
 			return err
 		}

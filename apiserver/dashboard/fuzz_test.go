@@ -36,7 +36,7 @@ func FuzzText(f *testing.F) {
 		if !utf8.ValidString(text) || n < 0 {
 			return
 		}
-		d := dated(text)
+		d := splitDate(text)
 		if !strings.HasSuffix(text, d.Text) || !d.Date.IsZero() && d.Text == "" {
 			t.Fatalf("%q has the date %s and the text %q", text, d.Date, d.Text)
 		}

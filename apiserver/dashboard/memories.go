@@ -212,7 +212,7 @@ func (d *Dashboard) addMemory(c *fiber.Ctx, who *tenant.Session) error {
 // withDate adds a date to a text without one: the browser's date, or the current
 // date in UTC.
 func (d *Dashboard) withDate(text, today string) string {
-	if text == "" || !dated(text).Date.IsZero() {
+	if text == "" || !splitDate(text).Date.IsZero() {
 		return text
 	}
 	if _, err := time.Parse(time.DateOnly, today); err != nil {

@@ -72,7 +72,7 @@ func (d *Dashboard) renderMemory(c *fiber.Ctx, who *tenant.Session, draft *strin
 		view.Draft = *draft
 		status, view.Problem = d.problem(c, problem)
 	}
-	return d.render(c, status, "memory", page{Name: excerpt(40, dated(m.Text).Text), Section: "memories", Who: who, Data: view})
+	return d.render(c, status, "memory", page{Name: excerpt(40, splitDate(m.Text).Text), Section: "memories", Who: who, Data: view})
 }
 
 func (d *Dashboard) editMemory(c *fiber.Ctx, who *tenant.Session) error {

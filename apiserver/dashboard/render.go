@@ -115,7 +115,7 @@ func (d *Dashboard) functions(l *locale) template.FuncMap {
 		"bytes":         l.byteSize,
 		"reason":        l.reason,
 		"excerpt":       excerpt,
-		"dated":         dated,
+		"splitDate":     splitDate,
 		"scopesLabel":   l.scopesLabel,
 		"platform":      platformName,
 		"platforms":     func() []string { return chatexport.Platforms },

@@ -95,7 +95,7 @@ func resultOf(query string, titles map[string]string, r search.Result) result {
 }
 
 func memoryResult(query string, m memory.Memory) result {
-	text := dated(m.Text)
+	text := splitDate(m.Text)
 	return result{Path: memoryPath(m.ID), Memory: &m, Date: text.Date, Text: fragments(query, text.Text, foundText)}
 }
 

@@ -103,8 +103,8 @@ type datedText struct {
 	Text string
 }
 
-// dated splits the leading date off the text of a memory.
-func dated(s string) datedText {
+// splitDate splits the leading date off the text of a memory.
+func splitDate(s string) datedText {
 	if len(s) > len(time.DateOnly) {
 		date, err := time.Parse(time.DateOnly, s[:len(time.DateOnly)])
 		rest := strings.TrimLeft(s[len(time.DateOnly):], " :,\n-–")

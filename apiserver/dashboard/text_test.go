@@ -62,7 +62,7 @@ func TestFragments(t *testing.T) {
 	}
 }
 
-func TestDated(t *testing.T) {
+func TestSplitDate(t *testing.T) {
 	t.Parallel()
 	may := time.Date(2025, 5, 9, 0, 0, 0, 0, time.UTC)
 	for text, want := range map[string]datedText{
@@ -73,8 +73,8 @@ func TestDated(t *testing.T) {
 		"2025-13-09 x":                {Text: "2025-13-09 x"},
 		"Likes the window":            {Text: "Likes the window"},
 	} {
-		if diff := cmp.Diff(want, dated(text)); diff != "" {
-			t.Errorf("dated(%q) (-want +got):\n%s", text, diff)
+		if diff := cmp.Diff(want, splitDate(text)); diff != "" {
+			t.Errorf("splitDate(%q) (-want +got):\n%s", text, diff)
 		}
 	}
 }

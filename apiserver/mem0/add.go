@@ -76,7 +76,7 @@ const outputV11 = "v1.1"
 // addMessages stores each message as a memory, or extracts facts from all of them.
 func (e *Endpoint) addMessages(ctx context.Context, r Request) (addIn, addOut, error) {
 	var in addIn
-	if err := errors.Join(e.Decode(r.Body, &in), refuse(r.Body, notAdded)); err != nil {
+	if err := errors.Join(e.Decode(r.Body, &in), rejectUnsupported(r.Body, notAdded)); err != nil {
 		return in, addOut{}, firstOf(err)
 	}
 	named := in.entities

@@ -92,7 +92,7 @@ func unpaged(r Request, page func() (pageOut[memoryOut], error)) (any, error) {
 
 func (e *Endpoint) page(ctx context.Context, r Request, path string) (pageOut[memoryOut], error) {
 	var in listIn
-	if err := errors.Join(e.Decode(r.Body, &in), refuse(r.Body, notSearched)); err != nil {
+	if err := errors.Join(e.Decode(r.Body, &in), rejectUnsupported(r.Body, notSearched)); err != nil {
 		return pageOut[memoryOut]{}, firstOf(err)
 	}
 	return e.pageOf(ctx, r, in, path)

@@ -36,7 +36,7 @@ var notUpdated = map[string]string{"timestamp": notAdded["timestamp"], "expirati
 
 func (e *Endpoint) update(ctx context.Context, r Request) (any, error) {
 	var in updateIn
-	if err := errors.Join(e.Decode(r.Body, &in), refuse(r.Body, notUpdated)); err != nil {
+	if err := errors.Join(e.Decode(r.Body, &in), rejectUnsupported(r.Body, notUpdated)); err != nil {
 		return nil, firstOf(err)
 	}
 	who, m, err := e.one(ctx, r, r.Param("memory"))

@@ -10,9 +10,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// refuse returns an error for options of the body that are set although they are not
+// rejectUnsupported returns an error for options of the body that are set although they are not
 // supported. Unknown options are ignored, like everywhere in the API.
-func refuse(body []byte, reasons map[string]string) error {
+func rejectUnsupported(body []byte, reasons map[string]string) error {
 	var given map[string]json.RawMessage
 	_ = json.Unmarshal(body, &given) // Decode reports the error
 	var problems fault.Fields

@@ -54,7 +54,7 @@ func (e *Endpoint) searchV1(ctx context.Context, r Request) (any, error) {
 // matches searches the memories that match all filters.
 func (e *Endpoint) matches(ctx context.Context, r Request) (searchIn, resultsOut, error) {
 	var in searchIn
-	if err := errors.Join(e.Decode(r.Body, &in), refuse(r.Body, notSearched)); err != nil {
+	if err := errors.Join(e.Decode(r.Body, &in), rejectUnsupported(r.Body, notSearched)); err != nil {
 		return in, resultsOut{}, firstOf(err)
 	}
 	if strings.TrimSpace(in.Query) == "" {

@@ -58,20 +58,20 @@ func ApplyKustomization(ctx context.Context, c client.Client, dir string) ([]uns
 	if err := yaml.UnmarshalStrict(raw, &k); err != nil {
 		return nil, fmt.Errorf("%s/kustomization.yaml may only list resources: %w", dir, err)
 	}
-	var applied []unstructured.Unstructured
+	var objects []unstructured.Unstructured
 	for _, name := range k.Resources {
-		objects, err := readObjects(filepath.Join(dir, name))
+		documents, err := readObjects(filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
-		for i := range objects {
-			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&objects[i]), fieldOwner, client.ForceOwnership); err != nil {
-				return nil, fmt.Errorf("apply %s of %s: %w", objects[i].GetName(), name, err)
+		for i := range documents {
+			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&documents[i]), fieldOwner, client.ForceOwnership); err != nil {
+				return nil, fmt.Errorf("apply %s of %s: %w", documents[i].GetName(), name, err)
 			}
 		}
-		applied = append(applied, objects...)
+		objects = append(objects, documents...)
 	}
-	return applied, nil
+	return objects, nil
 }
 
 // readObjects reads the documents of a YAML file.

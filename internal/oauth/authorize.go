@@ -80,8 +80,8 @@ func (s *Service) Approve(ctx context.Context, who tenant.Scope, session tenant.
 	return s.redirect(ask, url.Values{"code": {code}})
 }
 
-// Refuse returns the redirect address that reports that the user denied access.
-func (s *Service) Refuse(ask Ask) (string, error) {
+// Deny returns the redirect address that reports that the user denied access.
+func (s *Service) Deny(ask Ask) (string, error) {
 	return s.redirect(ask, url.Values{"error": {AccessDenied}, "error_description": {"the user denied access"}})
 }
 

@@ -196,7 +196,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent, err := s.Refuse(ask)
+	sent, err := s.Deny(ask)
 	if err != nil || sent != callback+"?error=access_denied&error_description=the+user+denied+access&iss="+url.QueryEscape(issuer)+"&state=s%261" {
 		t.Errorf("refused: sent to %s, %v", sent, err)
 	}

@@ -61,7 +61,7 @@ func (r *Refusal) Error() string { return r.Message }
 // Unwrap returns the reason.
 func (r *Refusal) Unwrap() error { return r.Reason }
 
-func refuse(reason error, format string, args ...any) error {
+func newRefusal(reason error, format string, args ...any) error {
 	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -114,9 +114,9 @@ func (p Preference) Select(cells []Cell) (name string, err error) {
 	}
 	switch {
 	case !found:
-		return "", refuse(ErrCellNotFound, "region %q has no cell; set spec.placement to the region of a Cell", p.Region)
+		return "", newRefusal(ErrCellNotFound, "region %q has no cell; set spec.placement to the region of a Cell", p.Region)
 	case best == nil:
-		return "", refuse(ErrCellFull, "every cell of region %q is full or cordoned; ask the platform administrator to add a cell", p.Region)
+		return "", newRefusal(ErrCellFull, "every cell of region %q is full or cordoned; ask the platform administrator to add a cell", p.Region)
 	}
 	return best.Name, nil
 }
@@ -126,11 +126,11 @@ func (p Preference) check(cells []Cell) (string, error) {
 	i := slices.IndexFunc(cells, func(c Cell) bool { return c.Name == p.Cell })
 	switch {
 	case i < 0:
-		return "", refuse(ErrCellNotFound, "cell %q does not exist or was never ready; set spec.placement.cell to the name of a ready Cell", p.Cell)
+		return "", newRefusal(ErrCellNotFound, "cell %q does not exist or was never ready; set spec.placement.cell to the name of a ready Cell", p.Cell)
 	case cells[i].Cordoned:
-		return "", refuse(ErrCellFull, "cell %q is cordoned; choose another cell", p.Cell)
+		return "", newRefusal(ErrCellFull, "cell %q is cordoned; choose another cell", p.Cell)
 	case cells[i].free() <= 0:
-		return "", refuse(ErrCellFull, "cell %q is full; choose another cell, or ask the platform administrator to raise its capacity", p.Cell)
+		return "", newRefusal(ErrCellFull, "cell %q is full; choose another cell, or ask the platform administrator to raise its capacity", p.Cell)
 	}
 	return p.Cell, nil
 }

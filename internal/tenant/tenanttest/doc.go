@@ -5,8 +5,8 @@
 // The suite specifies these details in addition to the comments in package tenant:
 //
 //   - After an adoption, the tenant is identified by the ID that Apply
-//     returns, which may be the claimed one. Only Retire always expects the uid of
-//     the claiming resource.
+//     returns, which may be the adopted one. Only Retire always expects the uid of
+//     the adopting resource.
 //   - A user whose newest token is revoked has a Token with an empty
 //     Fingerprint and that token's Generation, so that the next one is greater.
 //   - A user who is removed and listed again keeps the UserID if the policy is

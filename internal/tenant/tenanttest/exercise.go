@@ -138,7 +138,7 @@ type fixture struct {
 	got  tenant.Tenant
 }
 
-func applied(t *testing.T, b Backend) *fixture {
+func applyTenant(t *testing.T, b Backend) *fixture {
 	t.Helper()
 	f := &fixture{Backend: b, spec: NewSpec()}
 	f.apply(t)

@@ -14,7 +14,7 @@ import (
 // new resource of the same name that is not applied yet.
 func retired(t *testing.T, b Backend, memories int) *fixture {
 	t.Helper()
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	b.Fill(t, f.scope(t, "alice"), memories, 0)
 	f.retire(t, tenant.Retain)
 	f.spec.ID = tenant.ID(uuid.NewString())
@@ -33,7 +33,7 @@ func (f *fixture) wantConflict(t *testing.T, want tenant.ConflictReason) {
 
 func adopts(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	placement, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
 		t.Fatalf("EnsurePlacement: %v", err)

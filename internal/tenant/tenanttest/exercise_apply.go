@@ -12,7 +12,7 @@ import (
 
 func applyCreates(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	want := tenant.Tenant{
 		ID: f.spec.ID, Namespace: f.spec.Namespace, Name: "acme", Quota: f.spec.Quota,
 		Users: []tenant.User{{Name: "alice", Email: "alice@acme.test"}, {Name: "bob"}},
@@ -27,7 +27,7 @@ func applyCreates(c check) {
 
 func applyTwice(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	f.install(t, "alice", 1)
 	if _, err := f.Store.EnsurePlacement(t.Context(), f.got.ID); err != nil {
 		t.Fatalf("EnsurePlacement: %v", err)
@@ -59,7 +59,7 @@ func applyChanges(c check) {
 		"more users":     func(s *tenant.Spec) { s.Users = append(s.Users, tenant.UserSpec{Name: "carol"}) },
 		"no users":       func(s *tenant.Spec) { s.Users = nil },
 	} {
-		f := applied(t, b)
+		f := applyTenant(t, b)
 		version := f.Version(t, f.got.ID)
 		change(&f.spec)
 		f.apply(t)
@@ -85,7 +85,7 @@ func applyChanges(c check) {
 
 func applyUsers(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	alice := f.user(t, "alice").ID
 	if alice == other.user(t, "alice").ID {
 		t.Fatal("two tenants' users share an id")
@@ -108,7 +108,7 @@ func applyUsers(c check) {
 
 func takenName(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	second := f.spec
 	second.ID = tenant.ID(uuid.NewString())
 	_, err := b.Store.Apply(t.Context(), second)
@@ -121,7 +121,7 @@ func takenName(c check) {
 
 func unknown(c check) {
 	t, b := c.t, c.Backend
-	f, id := applied(t, b), tenant.ID(uuid.NewString())
+	f, id := applyTenant(t, b), tenant.ID(uuid.NewString())
 	_, err := b.Store.Usage(t.Context(), id)
 	wantKind(t, err, fault.NotFound)
 	_, err = b.Store.EnsurePlacement(t.Context(), id)
@@ -135,7 +135,7 @@ func unknown(c check) {
 
 func usageCounts(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
 	b.Fill(t, f.scope(t, "bob"), 2, 1)
 	got, err := b.Store.Usage(t.Context(), f.got.ID)
@@ -159,7 +159,7 @@ func usageCounts(c check) {
 func applyDomains(c check) {
 	t, b := c.t, c.Backend
 	issuer := "https://id.test/" + uuid.NewString()
-	first, second := applied(t, b), applied(t, b)
+	first, second := applyTenant(t, b), applyTenant(t, b)
 	apply := func(f *fixture, want []string, domains ...string) {
 		t.Helper()
 		f.spec.OIDC = tenant.OIDC{Issuer: issuer, Domains: domains}

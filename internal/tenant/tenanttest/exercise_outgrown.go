@@ -5,7 +5,7 @@ import "github.com/mnemo-dev/mnemo/internal/placement"
 // outgrows places a tenant in no index until it has outgrown exact scoring.
 func outgrows(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	b.SetOutgrown(t, f.got.ID, false)
 	first := f.ensurePlacement(t)
 	if first.Indexed() || first.Partition == "" {

@@ -51,7 +51,7 @@ func (f *fixture) wantNoSession(t *testing.T, session tenant.Hash) {
 
 func replacesPassword(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	first, bobs := f.installPassword(t, "alice", 1), f.installPassword(t, "bob", 1)
 	here, elsewhere, bob := f.signIn(t, "alice", first), f.signIn(t, "alice", first), f.signIn(t, "bob", bobs)
 	if f.apply(t); f.user(t, "alice").PasswordReplaced {
@@ -100,7 +100,7 @@ func replacesPassword(c check) {
 // every other ends before it gets its turn, so the password that a user is shown is valid.
 func replacesPasswordOnce(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	first := f.installPassword(t, "alice", 1)
 	sessions, passwords := make([]tenant.Hash, 4), make([]tenant.Hash, 4)
 	for i := range sessions {
@@ -128,7 +128,7 @@ func replacesPasswordOnce(c check) {
 
 func replacePasswordForbidden(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	alice, bob := f.scope(t, "alice"), f.scope(t, "bob")
 	session, bobs := f.signIn(t, "alice", f.installPassword(t, "alice", 1)), f.signIn(t, "bob", f.installPassword(t, "bob", 1))
 	refused := func(scope tenant.Scope, session tenant.Hash, want fault.Kind) {

@@ -55,7 +55,7 @@ func (f *fixture) wantPlacement(t *testing.T, want placement.State) {
 
 func placements(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	first := f.ensurePlacement(t)
 	if first.Collection == "" || first.Partition == "" || first.Shared {
 		t.Fatalf("EnsurePlacement = %+v, want a collection and a partition", first)
@@ -74,7 +74,7 @@ func placements(c check) {
 
 func setsPartitionID(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	p := placement.Placement{Location: f.ensurePlacement(t), PartitionID: 41}
 	f.setPartitionID(t, p.Location, p.PartitionID)
 	f.wantPlacement(t, placement.State{Current: p})
@@ -96,7 +96,7 @@ func marksLost(c check) {
 	spec.Isolation = tenant.Shared
 	one, other := &fixture{Backend: b, spec: spec}, &fixture{Backend: b, spec: NewSpec()}
 	other.spec.Isolation = tenant.Shared
-	own := applied(t, b)
+	own := applyTenant(t, b)
 	id := rand.Int64N(1<<40) + 1
 	var assigned []placement.Placement
 	for _, f := range []*fixture{one, other, own} {
@@ -129,8 +129,8 @@ func marksLost(c check) {
 // has no partition id yet, ensures it again before the other tenants recorded the loss.
 func lostForSome(c check) {
 	t, b := c.t, c.Backend
-	partitions, other, migrating := NewFake(), applied(t, b), applied(t, b)
-	f, late := applied(t, b), &fixture{Backend: b, spec: NewSpec()}
+	partitions, other, migrating := NewFake(), applyTenant(t, b), applyTenant(t, b)
+	f, late := applyTenant(t, b), &fixture{Backend: b, spec: NewSpec()}
 	ensure := func(f *fixture, p placement.Location) placement.Placement {
 		id, err := placement.EnsurePartition(t.Context(), b.Store, partitions, placement.Placement{Location: p})
 		if err != nil {
@@ -175,7 +175,7 @@ func lostForSome(c check) {
 
 func migrates(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	first := placement.Placement{Location: f.ensurePlacement(t), PartitionID: 41}
 	f.setPartitionID(t, first.Location, first.PartitionID)
 	theirs := placement.State{Current: placement.Placement{Location: other.ensurePlacement(t)}}
@@ -220,7 +220,7 @@ func migrates(c check) {
 // assignsShared applies tenants with shared isolation from the start.
 func assignsShared(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	for _, f := range []*fixture{f, other} {
 		f.spec.Isolation = tenant.Shared
 		f.apply(t)
@@ -234,7 +234,7 @@ func assignsShared(c check) {
 // leavesIndex moves a tenant into the index and out of it.
 func leavesIndex(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	first, err := b.Unindexed.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil || first.Indexed() || first.Partition == "" {
 		t.Fatalf("EnsurePlacement = %+v, %v, want a name in no index", first, err)

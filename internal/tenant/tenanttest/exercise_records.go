@@ -77,7 +77,7 @@ func records(c check) {
 
 func orphaned(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	hash, theirs := f.install(t, "alice", 1), other.install(t, "alice", 1)
 	f.spec.DeletionPolicy = tenant.Delete
 	f.apply(t)
@@ -102,7 +102,7 @@ func orphaned(c check) {
 
 func orphanedPurge(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	first, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
 		t.Fatalf("EnsurePlacement: %v", err)
@@ -142,7 +142,7 @@ func orphanedPurge(c check) {
 
 func revokeTenant(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	alice, bob, theirs := f.install(t, "alice", 1), f.install(t, "bob", 1), other.install(t, "alice", 1)
 	n, err := b.Records.Revoke(t.Context(), f.got.ID)
 	if err != nil || n != 2 {

@@ -20,7 +20,7 @@ func (f *fixture) retire(t *testing.T, policy tenant.DeletionPolicy) tenant.Rema
 
 func retireRetain(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	hash, theirs := f.install(t, "alice", 1), other.install(t, "alice", 1)
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
 	for range 2 {
@@ -35,7 +35,7 @@ func retireRetain(c check) {
 
 func retireDelete(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	placement, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
 		t.Fatalf("EnsurePlacement: %v", err)

@@ -13,7 +13,7 @@ import (
 
 func installMonotonic(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	first := f.install(t, "alice", 1)
 	third := f.install(t, "alice", 3)
 	for _, generation := range []int64{1, 2, 3} {
@@ -36,7 +36,7 @@ func installMonotonic(c check) {
 
 func installConcurrent(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	credentials := make([]tenant.Credential, 8)
 	for i := range credentials {
 		credentials[i] = credential(1)
@@ -61,7 +61,7 @@ func installConcurrent(c check) {
 
 func revokeOlder(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	first, bob := f.install(t, "alice", 1), f.install(t, "bob", 1)
 	second := f.install(t, "alice", 2)
 	for range 2 {
@@ -83,7 +83,7 @@ func revokeOlder(c check) {
 
 func revokeOverlap(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	first := f.install(t, "alice", 1)
 	second := f.install(t, "alice", 2)
 	f.spec.TokenOverlap = 3 * time.Hour
@@ -122,7 +122,7 @@ func revokeOverlap(c check) {
 
 func overlapEnds(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	first := f.install(t, "alice", 1)
 	f.install(t, "alice", 2)
 	if err := b.Tokens.RevokeOlder(t.Context(), f.got.ID, "alice", 2, time.Millisecond); err != nil {
@@ -144,7 +144,7 @@ func overlapEnds(c check) {
 // delay must not extend the old token.
 func overlapFromInstall(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	first := f.install(t, "alice", 1)
 	second := f.install(t, "alice", 2)
 	const overlap = 300 * time.Millisecond
@@ -160,7 +160,7 @@ func overlapFromInstall(c check) {
 
 func overlapShortened(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	f.spec.TokenOverlap = time.Hour
 	f.apply(t)
 	first := f.install(t, "alice", 1)
@@ -181,7 +181,7 @@ func overlapShortened(c check) {
 
 func userReplaces(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	scope := f.scope(t, "alice")
 	if got, err := b.Access.Token(t.Context(), scope); err != nil || got != nil {
 		t.Errorf("Token without a token = %+v, %v, want nil", got, err)
@@ -217,7 +217,7 @@ func userReplaces(c check) {
 
 func replaceForbidden(c check) {
 	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
+	f, other := applyTenant(t, b), applyTenant(t, b)
 	alice, bob := f.scope(t, "alice"), f.scope(t, "bob")
 	refused := func(scope tenant.Scope) {
 		t.Helper()
@@ -235,7 +235,7 @@ func replaceForbidden(c check) {
 
 func identify(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	f.wantRevoked(t, tenant.HashSecret("mn_nobody"))
 	f.wantRevoked(t, tenant.Hash{})
 	placement, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
@@ -260,7 +260,7 @@ func identify(c check) {
 
 func removedUser(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	alice, bob := f.install(t, "alice", 4), f.install(t, "bob", 1)
 	f.spec.Users = []tenant.UserSpec{{Name: "bob"}}
 	f.apply(t)
@@ -280,7 +280,7 @@ func removedUser(c check) {
 
 func removedWithDelete(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	f.spec.DeletionPolicy = tenant.Delete
 	f.apply(t)
 	hash, alice, bob := f.install(t, "alice", 4), f.user(t, "alice").ID, f.user(t, "bob").ID
@@ -304,7 +304,7 @@ func removedWithDelete(c check) {
 
 func userIssues(c check) {
 	t, b := c.t, c.Backend
-	f := applied(t, b)
+	f := applyTenant(t, b)
 	first := f.install(t, "alice", 1)
 	mine := credential(2)
 	mine.Issuer, mine.PasswordHash = tenant.IssuerUser, tenant.Hash{}

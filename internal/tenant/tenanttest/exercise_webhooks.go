@@ -50,7 +50,7 @@ func (f *fixture) declare(c check, s webhook.Spec, secret string, overlap time.D
 }
 
 func declaresWebhooks(c check) {
-	f, other := applied(c.t, c.Backend), applied(c.t, c.Backend)
+	f, other := applyTenant(c.t, c.Backend), applyTenant(c.t, c.Backend)
 	a, b := hookSpec("a"), hookSpec("b.1")
 	if err := c.Webhooks.CreateWebhook(c.t.Context(), f.got.ID, a, firstSecret); err != nil {
 		c.t.Fatal(err)
@@ -89,7 +89,7 @@ func endsWebhooks(c check) {
 			}
 		},
 	} {
-		f, other := applied(c.t, c.Backend), applied(c.t, c.Backend)
+		f, other := applyTenant(c.t, c.Backend), applyTenant(c.t, c.Backend)
 		declared, created := hookSpec("a"), hookSpec("b")
 		f.declare(c, declared, firstSecret, 0)
 		other.declare(c, declared, firstSecret, 0)
