@@ -51,7 +51,7 @@ func (d *DB) ListBuckets(ctx context.Context, scope tenant.Scope) ([]memory.Buck
 func (d *DB) CreateBucket(ctx context.Context, scope tenant.Scope, b memory.BucketInput) (int64, error) {
 	var answer bucketAnswer
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		return answerOnce(ctx, q, scope, b.Request, &answer, func() error {
+		return respondOnce(ctx, q, scope, b.Request, &answer, func() error {
 			var err error
 			if answer.ID, err = createBucket(ctx, q, scope, b); err != nil {
 				return err

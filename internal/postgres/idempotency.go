@@ -11,38 +11,38 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// answerOnce runs do once per idempotency key and stores answer in the same
-// transaction. For a repeated request it only loads the stored answer. It returns
-// Conflict if the earlier request had a different body. The answer is stored as
+// respondOnce runs do once per idempotency key and stores response in the same
+// transaction. For a repeated request it only loads the stored response. It returns
+// Conflict if the earlier request had a different body. The response is stored as
 // JSON and must contain ids and numbers only, never text. It must run before any
 // lock is acquired: a concurrent duplicate waits here for the first request.
-func answerOnce[A any](ctx context.Context, q *db.Queries, scope tenant.Scope, r tenant.Request, answer *A, do func() error) error {
+func respondOnce[A any](ctx context.Context, q *db.Queries, scope tenant.Scope, r tenant.Request, response *A, do func() error) error {
 	if r == (tenant.Request{}) {
 		return do()
 	}
-	known, err := answered(ctx, q, scope, r, answer)
+	known, err := findResponse(ctx, q, scope, r, response)
 	if err != nil || known {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	text, err := json.Marshal(answer)
+	text, err := json.Marshal(response)
 	if err != nil {
-		return fmt.Errorf("encode answer: %w", err)
+		return fmt.Errorf("encode response: %w", err)
 	}
 	err = q.FinishRequest(ctx, db.FinishRequestParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), Route: r.Route, Key: r.Key[:], Answer: text,
 	})
 	if err != nil {
-		return fmt.Errorf("store answer: %w", err)
+		return fmt.Errorf("store response: %w", err)
 	}
 	return nil
 }
 
-// answered records the request, or loads the answer of an earlier one and reports
-// true.
-func answered(ctx context.Context, q *db.Queries, scope tenant.Scope, r tenant.Request, answer any) (bool, error) {
+// findResponse records the request, or loads the response of an earlier one and
+// reports true.
+func findResponse(ctx context.Context, q *db.Queries, scope tenant.Scope, r tenant.Request, response any) (bool, error) {
 	p := db.BeginRequestParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Route: r.Route, Key: r.Key[:], Body: r.Body[:]}
 	n, err := q.BeginRequest(ctx, p)
 	if err != nil {
@@ -56,20 +56,20 @@ func answered(ctx context.Context, q *db.Queries, scope tenant.Scope, r tenant.R
 	}
 	row, err := q.RequestAnswer(ctx, db.RequestAnswerParams{TenantID: p.TenantID, UserID: p.UserID, Route: p.Route, Key: p.Key})
 	if err != nil {
-		return false, fmt.Errorf("read answer: %w", err)
+		return false, fmt.Errorf("read response: %w", err)
 	}
 	if tenant.Hash(row.Body) != r.Body {
 		return false, tenant.ErrKeyReused
 	}
-	if err := json.Unmarshal(row.Answer, answer); err != nil {
-		return false, fmt.Errorf("read answer: %w", err)
+	if err := json.Unmarshal(row.Answer, response); err != nil {
+		return false, fmt.Errorf("read response: %w", err)
 	}
 	return true, nil
 }
 
-// ingestAnswer is the stored answer of a request that ingested a conversation. It
+// ingestResponse is the stored response of a request that ingested a conversation. It
 // has no title, because titles are text: the title comes from the request.
-type ingestAnswer struct {
+type ingestResponse struct {
 	ImportID     string    `json:"import"`
 	Conversation string    `json:"conversation"`
 	Messages     int       `json:"messages"`
@@ -80,18 +80,18 @@ type ingestAnswer struct {
 	UpdatedAt    time.Time `json:"updated"`
 }
 
-// ingestOnce is answerOnce for an online ingest. A repeated request does not return
+// ingestOnce is respondOnce for an online ingest. A repeated request does not return
 // the conversation's status, which may have changed.
 func ingestOnce(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat.Upsert, do func() (chat.Outcome, error)) (chat.Outcome, error) {
-	var a ingestAnswer
+	var a ingestResponse
 	var out chat.Outcome
 	done := false
-	err := answerOnce(ctx, q, scope, u.Request, &a, func() error {
+	err := respondOnce(ctx, q, scope, u.Request, &a, func() error {
 		var err error
 		done = true
 		out, err = do()
 		c := out.Conversation
-		a = ingestAnswer{ImportID: out.ImportID, Conversation: c.ID, Messages: c.MessageCount, Tokens: c.TokenCount,
+		a = ingestResponse{ImportID: out.ImportID, Conversation: c.ID, Messages: c.MessageCount, Tokens: c.TokenCount,
 			Added: out.Added, Replaced: out.Replaced, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt}
 		return err
 	})

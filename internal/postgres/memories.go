@@ -53,7 +53,7 @@ func (m Memories) create(ctx context.Context, scope tenant.Scope, id string, in 
 	var answer memoryAnswer
 	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		answer = memoryAnswer{ID: id}
-		return answerOnce(ctx, q, scope, in.Request, &answer, func() error {
+		return respondOnce(ctx, q, scope, in.Request, &answer, func() error {
 			p, err := prepareMemory(ctx, q, scope, in)
 			if err != nil {
 				return err

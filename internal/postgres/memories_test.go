@@ -207,8 +207,8 @@ func TestMemoryQuotas(t *testing.T) {
 		text   string
 		want   fault.Kind
 	}{
-		{"there is room", 0, "one", 0},
-		{"room for two per user", 0, "two", 0},
+		{"within the quota", 0, "one", 0},
+		{"quota of two per user", 0, "two", 0},
 		{"the user's quota is exhausted", 0, "three", fault.Forbidden},
 		{"the tenant's storage would be passed", 1, strings.Repeat("x", 95), fault.Forbidden},
 		{"exactly full", 1, strings.Repeat("x", 94), 0},
@@ -260,7 +260,7 @@ func TestConcurrentWritersOfMemories(t *testing.T) {
 	}
 	wg.Wait()
 	if refused != 50 {
-		t.Errorf("%d of 200 were refused with room for 150", refused)
+		t.Errorf("%d of 200 were refused with a quota of 150", refused)
 	}
 	for _, u := range b.users[:2] {
 		list, _, err := b.Memories().List(ctx, u, memory.Filter{Limit: 1000})

@@ -25,7 +25,7 @@ const (
 func (i Imports) BeginUpload(ctx context.Context, scope tenant.Scope) (string, error) {
 	id, err := newID()
 	if err != nil {
-		return "", fmt.Errorf("make id: %w", err)
+		return "", fmt.Errorf("generate id: %w", err)
 	}
 	err = i.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		if err := checkUpload(ctx, q, scope); err != nil {
@@ -119,7 +119,7 @@ func (i Imports) FinishUploads(ctx context.Context, scope tenant.Scope, r import
 	var answer uploadAnswer
 	err := i.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		answer = uploadAnswer{}
-		return answerOnce(ctx, q, scope, r.Request, &answer, func() error {
+		return respondOnce(ctx, q, scope, r.Request, &answer, func() error {
 			if err := i.finishUploads(ctx, tx, q, scope, r); err != nil {
 				return err
 			}

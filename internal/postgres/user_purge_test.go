@@ -49,7 +49,7 @@ func TestRemovedUsersDataGoesByPolicy(t *testing.T) {
 				t.Fatal(err)
 			}
 			workJobs(t, b.DB, b.owner)
-			workJobs(t, b.DB, b.owner) // the room that became free
+			workJobs(t, b.DB, b.owner) // the quota that was released
 
 			want := before
 			usage := tenant.Usage{Memories: 8, Conversations: 210, Blocked: 208, Users: 1}

@@ -48,7 +48,7 @@ func (n SignInName) String() string {
 func NewSession(random io.Reader) (string, error) {
 	digits, err := randomDigits(random, sessionSize)
 	if err != nil {
-		return "", fmt.Errorf("make session: %w", err)
+		return "", fmt.Errorf("generate session: %w", err)
 	}
 	return digits, nil
 }

@@ -71,7 +71,7 @@ func NewToken(random io.Reader) (string, error) { return NewTokenOf(APIToken, ra
 func NewTokenOf(kind TokenKind, random io.Reader) (string, error) {
 	digits, err := randomDigits(random, tokenRandom)
 	if err != nil {
-		return "", fmt.Errorf("make token: %w", err)
+		return "", fmt.Errorf("generate token: %w", err)
 	}
 	body := prefixes[kind] + digits
 	return body + checksum(body), nil
@@ -81,7 +81,7 @@ func NewTokenOf(kind TokenKind, random io.Reader) (string, error) {
 func NewPassword(random io.Reader) (string, error) {
 	digits, err := randomDigits(random, passwordSize)
 	if err != nil {
-		return "", fmt.Errorf("make password: %w", err)
+		return "", fmt.Errorf("generate password: %w", err)
 	}
 	return digits, nil
 }
