@@ -29,7 +29,7 @@ comment on table schema_oldest is 'The oldest schema version that a binary may b
 
 create table tenants (
     id              uuid primary key,     -- UID of the Tenant resource that created it
-    resource        uuid not null unique, -- UID of the current Tenant resource; differs from id after a claim
+    resource        uuid not null unique, -- UID of the current Tenant resource; differs from id after an adoption
     cluster         text not null,        -- UID of the kube-system namespace of the resource's cluster
     namespace       text not null,
     name            text not null,
