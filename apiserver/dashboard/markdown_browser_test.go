@@ -15,7 +15,7 @@ const formatted = "# Night trains\n\nThe **fastest** way to *Vienna*:\n\n1. Book
 func readsMarkdown(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	s.ingest(t, alice, "f", "Night trains", "How do I get to **Vienna**?", formatted)
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.signIn(alice)
 	tab.open("/chats")
 	tab.click(".card .title")
@@ -25,8 +25,8 @@ func readsMarkdown(t *testing.T, s *site, b *browser) {
 		"a table":           `document.querySelectorAll(".prose tbody tr").length === 2`,
 		"a nested list":     `document.querySelectorAll(".prose ol > li > ul > li").length === 2`,
 		"a safe link":       `document.querySelector(".prose a[href='https://oebb.test/tickets']").rel === "noopener noreferrer nofollow"`,
-		"HTML as text":      `document.querySelector(".talk").innerText.includes("<b>HTML</b>")`,
-		"no image":          `!document.querySelector(".talk img") && document.querySelector("a[href='https://evil.test/map.png']").innerText === "a map"`,
+		"HTML as text":      `document.querySelector(".conversation").innerText.includes("<b>HTML</b>")`,
+		"no image":          `!document.querySelector(".conversation img") && document.querySelector("a[href='https://evil.test/map.png']").innerText === "a map"`,
 		"the user's format": `document.querySelector(".says.human strong").innerText === "Vienna"`,
 	} {
 		tab.until(expression, "see "+what)
@@ -55,6 +55,6 @@ func readsMarkdown(t *testing.T, s *site, b *browser) {
 	tab.until(`document.querySelectorAll(".says").length >= 3`, "see earlier messages above")
 	tab.open("/chats")
 	tab.click(".card .title")
-	tab.until(`(scrollTo(0, document.documentElement.scrollHeight), document.querySelector(".talk").innerText.includes("The penguin is at the end."))`, "see the end after scrolling")
+	tab.until(`(scrollTo(0, document.documentElement.scrollHeight), document.querySelector(".conversation").innerText.includes("The penguin is at the end."))`, "see the end after scrolling")
 	tab.until(`!document.querySelector("[data-more=after]")`, "see that there is no more")
 }

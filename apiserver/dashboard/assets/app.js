@@ -52,8 +52,8 @@
 		const at = all("[data-row]", results).indexOf(document.activeElement?.closest("[data-row]"));
 		const inside = results.contains(document.activeElement);
 		for (const part of ["main [data-results]", "main [data-side]"]) {
-			const fresh = one(part, page);
-			if (fresh) one(part)?.replaceChildren(...fresh.childNodes);
+			const loaded = one(part, page);
+			if (loaded) one(part)?.replaceChildren(...loaded.childNodes);
 		}
 		for (const box of all("input[name=id]", results)) box.checked = checked.has(box.value);
 		dress(results);
@@ -170,9 +170,9 @@
 			const response = await fetch(url, { signal: pending.signal });
 			if (response.redirected) { location.href = url; return; }
 			const page = await parse(response);
-			const fresh = one("[data-results]", page);
-			if (!fresh) { location.href = url; return; }
-			one("[data-results]").replaceChildren(...fresh.childNodes);
+			const loaded = one("[data-results]", page);
+			if (!loaded) { location.href = url; return; }
+			one("[data-results]").replaceChildren(...loaded.childNodes);
 			history.replaceState(null, "", url);
 			dress(one("[data-results]"));
 		} catch (error) {
@@ -204,10 +204,10 @@
 		try {
 			const response = await fetch("/search?" + new URLSearchParams({ q: query }), { signal: looking.signal });
 			const page = await parse(response);
-			const fresh = one("[data-results]", page);
-			if (response.redirected || !fresh) { location.href = "/search?" + new URLSearchParams({ q: query }); return; }
-			dress(fresh);
-			hits.replaceChildren(...fresh.childNodes);
+			const loaded = one("[data-results]", page);
+			if (response.redirected || !loaded) { location.href = "/search?" + new URLSearchParams({ q: query }); return; }
+			dress(loaded);
+			hits.replaceChildren(...loaded.childNodes);
 		} catch (error) {
 			if (error.name !== "AbortError") hits.replaceChildren(t("Connection lost. Try again."));
 		}
@@ -323,11 +323,11 @@
 		if (!part || part.dataset.poll === "settled") return;
 		try {
 			const page = await parse(await fetch(location.href));
-			const fresh = one("[data-poll]", page);
-			if (fresh) {
-				dress(fresh);
-				part.dataset.poll = fresh.dataset.poll;
-				part.replaceChildren(...fresh.childNodes);
+			const loaded = one("[data-poll]", page);
+			if (loaded) {
+				dress(loaded);
+				part.dataset.poll = loaded.dataset.poll;
+				part.replaceChildren(...loaded.childNodes);
 			}
 		} catch { /* retry at the next interval */ }
 		setTimeout(poll, Math.min(Math.max((Date.now() - began) / 10, 1000), 10000));
@@ -356,11 +356,11 @@
 		const response = await fetch(link.href).catch(() => null);
 		if (!response?.ok || response.redirected) { delete place.dataset.loading; return; }
 		const page = await parse(response);
-		const talk = one("[data-talk]"), fresh = one("[data-talk]", page), next = one(`[data-more="${place.dataset.more}"]`, page);
-		dress(fresh);
+		const conversation = one("[data-conversation]"), loaded = one("[data-conversation]", page), next = one(`[data-more="${place.dataset.more}"]`, page);
+		dress(loaded);
 		const height = document.documentElement.scrollHeight;
-		if (after) talk.append(...fresh.childNodes);
-		else talk.prepend(...fresh.childNodes);
+		if (after) conversation.append(...loaded.childNodes);
+		else conversation.prepend(...loaded.childNodes);
 		if (next) { place.replaceWith(next); watchMore(next); } else place.remove();
 		if (!after) scrollBy(0, document.documentElement.scrollHeight - height);
 	}
