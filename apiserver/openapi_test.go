@@ -28,6 +28,6 @@ func TestOpenAPIIsCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("api/openapi.json is not what the handlers' types say; run the test with -update (-committed +now):\n%s", diff)
+		t.Errorf("api/openapi.json is out of date; run the test with -update (-committed +now):\n%s", diff)
 	}
 }

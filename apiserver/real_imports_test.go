@@ -55,7 +55,7 @@ func (h *testServer) imported(t *testing.T, token, file string) (id string, i im
 // stored but neither counted nor found; freed quota goes to the newest of them.
 func (h *testServer) importsWithinQuota(t *testing.T, s realStores) {
 	t.Helper()
-	token := s.tenant(t, "import", "alice", false) // room for ten
+	token := s.tenant(t, "import", "alice", false) // quota of ten
 	id, i := h.imported(t, token, talksText(14))
 	if i.Total != 14 {
 		t.Errorf("the import: i.Total = %d, want 14", i.Total)

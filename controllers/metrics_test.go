@@ -75,7 +75,7 @@ func TestStateOfTenant(t *testing.T) {
 		"partition loading":    {unready(v1alpha1.ReasonLoading, v1alpha1.Reconciling), false, stateProgressing},
 		"store unavailable":    {unready(v1alpha1.ReasonUnavailable, v1alpha1.Reconciling), false, stateFailing},
 		"error":                {unready(v1alpha1.ReasonFailed, v1alpha1.Reconciling), false, stateFailing},
-		"claim required":       {unready(v1alpha1.ReasonAdoptionRequired, v1alpha1.Stalled), false, stateStalled},
+		"adoption required":    {unready(v1alpha1.ReasonAdoptionRequired, v1alpha1.Stalled), false, stateStalled},
 		"secret conflict":      {unready(v1alpha1.ReasonSecretConflict, v1alpha1.Stalled), false, stateStalled},
 		"paused with an error": {unready(v1alpha1.ReasonFailed, v1alpha1.Paused), false, stateStalled},
 	} {

@@ -134,8 +134,8 @@ func TestDataOfAnOrphanIsAdopted(t *testing.T) {
 func TestAdoptionOfAnEmptyOrphan(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*testing.T, *env){
-		"sweep before claim": func(t *testing.T, e *env) { e.sweep(t) },
-		"claim before sweep": func(t *testing.T, e *env) { e.expectReconciled(t) },
+		"sweep before adoption": func(t *testing.T, e *env) { e.sweep(t) },
+		"adoption before sweep": func(t *testing.T, e *env) { e.expectReconciled(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

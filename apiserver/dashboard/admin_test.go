@@ -38,7 +38,7 @@ func administers(t *testing.T, s *site, b *browser) {
 	}
 	s.refusesMembers(t, users[1])
 
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.signIn(users[0])
 	tab.open("/usage")
 	tab.click(".tabs a[href='/admin']")

@@ -27,7 +27,7 @@ func allowsAnApp(t *testing.T, s *site, b *browser) {
 	}))
 	defer theirs.Close()
 	p := s.register(t, "Notebook", "http://127.0.0.1/callback") // whichever its port
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	ask := p.request("redirect_uri", theirs.URL+"/callback")
 	tab.open(ask)
 	tab.at("/sign-in?next=%2Fauthorize")
@@ -196,7 +196,7 @@ func namesTheApp(t *testing.T, s *site, b *browser) {
 	v := s.signedIn(t, 0, alice)
 	const theirs = "cursor://anysphere.cursor-mcp/oauth/user-of-an-editor-with-a-long-name/callback?for=mnemo"
 	p := s.register(t, "Editor", theirs)
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.signIn(alice)
 	tab.open(p.request("redirect_uri", theirs))
 	tab.sees("an app that handles " + theirs)
@@ -451,7 +451,7 @@ func countsRefreshes(t *testing.T, s *site, _ *browser) {
 	alice.spec.Quota.RequestsPerMinute = 1000
 	s.apply(t, alice.spec)
 	if got := p.refresh(given.Refresh); got.status != http.StatusOK {
-		t.Errorf("refreshed when there is room: %+v", got)
+		t.Errorf("refreshed within the limit: %+v", got)
 	}
 }
 
@@ -477,7 +477,7 @@ func losesNoToken(t *testing.T, s *site, _ *browser) {
 // allowsAnAppOfAnExternalUser: sign-in with an identity provider returns to the
 // consent page; access ends when the tenant no longer admits the user.
 func allowsAnAppOfAnExternalUser(t *testing.T, s *site, _ *browser) {
-	u := s.newTenant(t, s.admits("umbrella.test"), "alice")[0]
+	u := s.newTenant(t, s.withDomain("umbrella.test"), "alice")[0]
 	v, p := s.visitor(t, 0), s.register(t, "Lab notes")
 	status, where := v.signInAt(t, "ada@umbrella.test", p.request())
 	if status != http.StatusSeeOther {

@@ -66,7 +66,7 @@ func newBrowser(t *testing.T) *browser {
 type tab struct {
 	t       *testing.T
 	browser *browser
-	person  cdp.BrowserContextID
+	session cdp.BrowserContextID
 	ctx     context.Context
 	url     string
 
@@ -74,18 +74,18 @@ type tab struct {
 	expected []string // complaints that are part of the test
 }
 
-// newPerson opens a tab with its own cookies.
-func (b *browser) newPerson(t *testing.T, url string) *tab {
+// newContext opens a tab with its own cookies.
+func (b *browser) newContext(t *testing.T, url string) *tab {
 	t.Helper()
-	var person cdp.BrowserContextID
+	var session cdp.BrowserContextID
 	err := chromedp.Run(b.ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		person, err = target.CreateBrowserContext().WithDisposeOnDetach(true).Do(b.whole(ctx))
+		session, err = target.CreateBrowserContext().WithDisposeOnDetach(true).Do(b.whole(ctx))
 		return err
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.newTab(t, person, url)
+	return b.newTab(t, session, url)
 }
 
 // whole returns a context for the browser instead of the tab.
@@ -96,21 +96,21 @@ func (b *browser) whole(ctx context.Context) context.Context {
 // another opens another tab with the same cookies.
 func (b *tab) another() *tab {
 	b.t.Helper()
-	return b.browser.newTab(b.t, b.person, b.url)
+	return b.browser.newTab(b.t, b.session, b.url)
 }
 
-func (b *browser) newTab(t *testing.T, person cdp.BrowserContextID, url string) *tab {
+func (b *browser) newTab(t *testing.T, session cdp.BrowserContextID, url string) *tab {
 	t.Helper()
 	var id target.ID
 	err := chromedp.Run(b.ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		id, err = target.CreateTarget("about:blank").WithBrowserContextID(person).WithNewWindow(true).Do(b.whole(ctx))
+		id, err = target.CreateTarget("about:blank").WithBrowserContextID(session).WithNewWindow(true).Do(b.whole(ctx))
 		return err
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithTargetID(id))
-	tb := &tab{t: t, browser: b, person: person, ctx: ctx, url: url}
+	tb := &tab{t: t, browser: b, session: session, ctx: ctx, url: url}
 	t.Cleanup(func() {
 		if t.Failed() {
 			tb.failedShot()

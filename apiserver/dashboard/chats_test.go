@@ -82,7 +82,7 @@ func (b *tab) drop(files ...string) {
 // ask with sources; usage, export and erase.
 func managesConversations(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, func(spec *tenant.Spec) { spec.Quota.Conversations = 30 }, "alice")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.signIn(alice)
 	tab.click(".rail a[href='/chats']")
 	tab.sees("No conversations yet")

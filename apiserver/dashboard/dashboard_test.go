@@ -38,7 +38,7 @@ func TestDashboard(t *testing.T) {
 // and signing out ends the session.
 func signsIn(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.expects("status of 40")
 	tab.open("/")
 	tab.at("/sign-in")
@@ -81,7 +81,7 @@ func signsIn(t *testing.T, s *site, b *browser) {
 // managesMemories: empty list, add, search while typing, edit with history, move.
 func managesMemories(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.signIn(alice)
 	tab.sees("No memories yet")
 	tab.looks("memories-empty")
@@ -183,7 +183,7 @@ var memories = []string{
 // managesBuckets: create, reject a duplicate name, describe, rename, delete.
 func managesBuckets(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	tab := b.newPerson(t, s.urls[1])
+	tab := b.newContext(t, s.urls[1])
 	tab.signIn(alice)
 	tab.click(".side .new")
 	tab.at("/buckets/new")
@@ -221,7 +221,7 @@ func managesBuckets(t *testing.T, s *site, b *browser) {
 func undoesDeletion(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	s.store(t, alice, memories...)
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.signIn(alice)
 	other := tab.another()
 	other.open("/memories")
@@ -331,7 +331,7 @@ func (s *site) mentionsSecrets(t *testing.T, u user) {
 // once, and every replica rejects the old one immediately.
 func replacesToken(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.signIn(alice)
 	tab.click(".rail a[href='/connect/apps']")
 	tab.click(".tabs a[href='/connect']")
@@ -364,8 +364,8 @@ func replacesToken(t *testing.T, s *site, b *browser) {
 	tab.click("form.warnbox input[type=checkbox]")
 	tab.click("form.warnbox button")
 	tab.sees("Your new token")
-	var fresh string
-	tab.eval(`document.querySelector("#new-token").textContent`, &fresh)
+	var newToken string
+	tab.eval(`document.querySelector("#new-token").textContent`, &newToken)
 	for replica := range s.urls {
 		eventually(t, func() string {
 			if status, _ := s.api(t, replica, alice.token, "GET", "/api/buckets", ""); status != 401 {
@@ -373,7 +373,7 @@ func replacesToken(t *testing.T, s *site, b *browser) {
 			}
 			return ""
 		})
-		if status, body := s.api(t, replica, fresh, "GET", "/api/buckets", ""); status != 200 {
+		if status, body := s.api(t, replica, newToken, "GET", "/api/buckets", ""); status != 200 {
 			t.Errorf("the new token: %d %s", status, body)
 		}
 	}
@@ -382,9 +382,9 @@ func replacesToken(t *testing.T, s *site, b *browser) {
 	tab.eval(`document.querySelector("#new-token").textContent = "mn_5rT0kXq9VbYw2ZcL8sHdJfG3nPeUaM7i0A1b2C"`, nil)
 	tab.looks("access-new")
 	other.open("/connect")
-	other.sees(tenant.HashSecret(fresh).Fingerprint())
+	other.sees(tenant.HashSecret(newToken).Fingerprint())
 	other.sees("Issued by\nyou")
-	other.seesNot(fresh)
+	other.seesNot(newToken)
 	other.looks("access-own")
 }
 
@@ -398,7 +398,7 @@ func separatesUsers(t *testing.T, s *site, b *browser) {
 	_, body = s.api(t, 0, alice.token, "GET", "/api/buckets", "")
 	bucket := between(body, `"id":"`, `"`)
 	for _, who := range []user{bob, carol} {
-		tab := b.newPerson(t, s.urls[0])
+		tab := b.newContext(t, s.urls[0])
 		tab.expects("status of 404")
 		tab.signIn(who)
 		tab.sees("No memories yet")
@@ -431,7 +431,7 @@ func separatesUsers(t *testing.T, s *site, b *browser) {
 	if status, body := s.api(t, 0, alice.token, "GET", "/api/memories/"+id, ""); status != 200 || !strings.Contains(body, "4711") {
 		t.Errorf("alice's memory after the others tried: %d %s", status, body)
 	}
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.expects("status of 404")
 	tab.signIn(alice)
 	tab.open("/nowhere")
@@ -449,7 +449,7 @@ func between(s, from, to string) string {
 // worksWithoutScripts: all pages and forms work without JavaScript.
 func worksWithoutScripts(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.do(emulation.SetScriptExecutionDisabled(true))
 	tab.signIn(alice)
 	tab.fill("#text", "The boiler was serviced.")
@@ -483,7 +483,7 @@ func worksWithoutScripts(t *testing.T, s *site, b *browser) {
 // visible focus.
 func worksByKeyboard(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.open("/sign-in")
 	tab.until("document.activeElement.name === 'name'", "be in the name")
 	tab.do(chromedp.KeyEvent(alice.name.String()), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(alice.password), chromedp.KeyEvent(kb.Enter))

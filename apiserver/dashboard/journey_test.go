@@ -35,7 +35,7 @@ func findsAnImportedChat(t *testing.T, s *site, b *browser) {
 	if err := os.WriteFile(file, []byte(exported(t, 300)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tab := &clicks{tab: b.newPerson(t, s.urls[0])}
+	tab := &clicks{tab: b.newContext(t, s.urls[0])}
 	begin := time.Now()
 	since := func(step string) { t.Logf("%s: %d clicks, %.1f s", step, tab.n, time.Since(begin).Seconds()) }
 	tab.open("/t/" + alice.name.Tenant)

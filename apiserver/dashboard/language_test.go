@@ -46,7 +46,7 @@ func speaksGerman(t *testing.T, s *site, b *browser) {
 		spec.Administrators, spec.Quota.UserMemories = []string{"alice"}, int64(len(memories)+1)
 		spec.Applications = []tenant.ApplicationSpec{{Name: "backend", Scopes: []string{"read", "write"}, RequestsPerMinute: tenant.NoLimit}}
 	}, "alice", "bob")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.expects("status of 40")
 	tab.do(emulation.SetTimezoneOverride("Asia/Tokyo"))
 	tab.open("/sign-in")

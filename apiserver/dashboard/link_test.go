@@ -32,7 +32,7 @@ func (s *site) link(t *testing.T, u user) string {
 func signsInWithLink(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	code := s.link(t, alice)
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.expects("status of 401")
 	tab.open(dashboard.PathLink + "#" + code)
 	tab.at("/memories")
@@ -40,7 +40,7 @@ func signsInWithLink(t *testing.T, s *site, b *browser) {
 	tab.do(chromedp.NavigateBack())
 	tab.until("!location.href.includes("+quote(code)+")", "not see the code in the history")
 
-	other := b.newPerson(t, s.urls[1])
+	other := b.newContext(t, s.urls[1])
 	other.expects("status of 401")
 	other.open(dashboard.PathLink + "#" + code)
 	other.sees("This link has been used or has expired")

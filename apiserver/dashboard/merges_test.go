@@ -11,7 +11,7 @@ import (
 // at once, and later on the page of the memory that was kept.
 func mergesDuplicates(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.signIn(alice)
 	add := func(text string) {
 		t.Helper()

@@ -60,7 +60,7 @@ func (s *site) startProvider(t *testing.T) {
 // signsInExternalUsers: users of an identity provider are created at their first
 // sign-in and found at the next, in the tenant of their domain.
 func signsInExternalUsers(t *testing.T, s *site, _ *browser) {
-	listed := s.newTenant(t, s.admits("acme.test"), "alice")
+	listed := s.newTenant(t, s.withDomain("acme.test"), "alice")
 	ann := s.visitor(t, 0)
 	if status, where := ann.signInAt(t, "ann@acme.test", "/connect"); status != http.StatusSeeOther || where != "/connect" {
 		t.Fatalf("the first sign-in ended with %d at %q, want /connect", status, where)
@@ -69,20 +69,20 @@ func signsInExternalUsers(t *testing.T, s *site, _ *browser) {
 		t.Errorf("signed in: %d, or no address on the page", status)
 	}
 	ann.post(t, "/memories", url.Values{"text": {"2026-05-01 Ann keeps bees."}})
-	users := s.people(t, listed[0].spec)
+	users := s.externalUsers(t, listed[0].spec)
 
 	again := s.visitor(t, 1)
 	again.signInAt(t, "ann@acme.test", "")
 	if _, body := again.get(t, "/memories"); !strings.Contains(body, "Ann keeps bees") {
 		t.Error("at the second sign-in, by another replica, the person finds nothing of the first")
 	}
-	if now := s.people(t, listed[0].spec); now != users || now != 1 {
+	if now := s.externalUsers(t, listed[0].spec); now != users || now != 1 {
 		t.Errorf("%d people after the first sign-in, %d after the second, want 1", users, now)
 	}
 
 	// Never matched by address: the listed alice is a different user.
 	s.visitor(t, 0).signInAt(t, "alice@acme.test", "")
-	if now := s.people(t, listed[0].spec); now != 2 {
+	if now := s.externalUsers(t, listed[0].spec); now != 2 {
 		t.Errorf("%d people after one with a listed user's name, want 2", now)
 	}
 }
@@ -91,7 +91,7 @@ func signsInExternalUsers(t *testing.T, s *site, _ *browser) {
 // quota, and a tenant that is suspended or no longer admits the domain.
 func rejectsExternalUsers(t *testing.T, s *site, _ *browser) {
 	u := s.newTenant(t, func(spec *tenant.Spec) {
-		s.admits("globex.test")(spec)
+		s.withDomain("globex.test")(spec)
 		spec.Quota.Users = 2
 	}, "alice")[0]
 	denied := func(login, want string) {
@@ -109,7 +109,7 @@ func rejectsExternalUsers(t *testing.T, s *site, _ *browser) {
 	}
 	denied("erin@globex.test", "User quota exceeded (limit 2)")
 
-	taken := s.newTenant(t, s.admits("globex.test"))
+	taken := s.newTenant(t, s.withDomain("globex.test"))
 	if len(taken) != 0 {
 		t.Fatal("a tenant without listed users has some")
 	}
@@ -124,14 +124,14 @@ func rejectsExternalUsers(t *testing.T, s *site, _ *browser) {
 	if status, _ := dan.get(t, "/memories"); status != http.StatusSeeOther {
 		t.Errorf("a session survives the removal of its user's domain: %d", status)
 	}
-	if n := s.people(t, u.spec); n != 0 {
+	if n := s.externalUsers(t, u.spec); n != 0 {
 		t.Errorf("%d external users of a tenant without domains", n)
 	}
 }
 
 // rejectsForgedRedirects: another browser's sign-in, an old state, an unknown code.
 func rejectsForgedRedirects(t *testing.T, s *site, _ *browser) {
-	s.newTenant(t, s.admits("initech.test"))
+	s.newTenant(t, s.withDomain("initech.test"))
 	v := s.visitor(t, 0)
 	if status, body := v.get(t, "/sign-in/callback?code=x&state=y"); status != http.StatusBadRequest || !strings.Contains(body, "try again") {
 		t.Errorf("an answer nobody asked for: %d", status)
@@ -162,8 +162,8 @@ func rejectsForgedRedirects(t *testing.T, s *site, _ *browser) {
 
 // showsProviders: sign-in with a provider in a browser.
 func showsProviders(t *testing.T, s *site, b *browser) {
-	s.newTenant(t, s.admits("hooli.test"))
-	tab := b.newPerson(t, s.urls[0])
+	s.newTenant(t, s.withDomain("hooli.test"))
+	tab := b.newContext(t, s.urls[0])
 	tab.open("/")
 	tab.looks("sign-in-oidc")
 	tab.expects("fonts.googleapis.com") // the provider's own page
@@ -182,13 +182,13 @@ func showsProviders(t *testing.T, s *site, b *browser) {
 	tab.at("/sign-in")
 }
 
-// admits makes a tenant admit users of a domain.
-func (s *site) admits(domain string) func(*tenant.Spec) {
+// withDomain makes a tenant admit users of a domain.
+func (s *site) withDomain(domain string) func(*tenant.Spec) {
 	return func(spec *tenant.Spec) { spec.OIDC = tenant.OIDC{Issuer: s.issuer, Domains: []string{domain}} }
 }
 
-// people returns the number of external users of a tenant.
-func (s *site) people(t *testing.T, spec tenant.Spec) int64 {
+// externalUsers returns the number of external users of a tenant.
+func (s *site) externalUsers(t *testing.T, spec tenant.Spec) int64 {
 	t.Helper()
 	stored, err := s.db.Apply(t.Context(), spec)
 	if err != nil {

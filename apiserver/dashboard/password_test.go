@@ -26,7 +26,7 @@ func replacesPassword(t *testing.T, s *site, b *browser) {
 	}
 	s.accepted(t, given.Access, http.StatusOK)
 
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.expects("status of 40")
 	tab.signIn(alice)
 	tab.open("/connect")
@@ -40,8 +40,8 @@ func replacesPassword(t *testing.T, s *site, b *browser) {
 	tab.until("document.activeElement.matches('[data-reveal]')", "have the password focused")
 	tab.seesNot("Laptop")
 	tab.seesNot("redirects to")
-	var fresh string
-	tab.eval(`document.querySelector("#new-password").textContent`, &fresh)
+	var newPassword string
+	tab.eval(`document.querySelector("#new-password").textContent`, &newPassword)
 	tab.eval(`document.querySelector("#new-password").textContent = "4fYp0ZrVq8LwTn2KcXs6HbGd"`, nil)
 	tab.looks("password-new")
 
@@ -62,13 +62,13 @@ func replacesPassword(t *testing.T, s *site, b *browser) {
 	}
 	tab.open("/connect")
 	tab.at("/connect") // still signed in
-	tab.seesNot(fresh)
+	tab.seesNot(newPassword)
 	tab.open("/activity")
 	tab.sees("Created a new password")
 	if status := s.visitor(t, 0).signIn(t, alice); status != http.StatusUnauthorized {
 		t.Errorf("sign in with the old password: %d, want 401", status)
 	}
-	alice.password = fresh
+	alice.password = newPassword
 	s.signedIn(t, 0, alice)
 }
 

@@ -23,7 +23,7 @@ func overseesThePlatform(t *testing.T, s *site, b *browser) {
 	s.store(t, alice, "2025-05-09 Alice keeps a secret.")
 	s.refusesOnPlatform(t, alice)
 
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.expects("status of 40")
 	tab.expects("fonts.googleapis.com") // the provider's own page
 	tab.expects("favicon.ico")

@@ -12,7 +12,7 @@ import (
 // calls one with a token. A violation of the content security policy fails the test.
 func showsTheReference(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.open("/docs")
 	tab.sees("/api/buckets")
 	tab.sees("Memories and chat history of users")

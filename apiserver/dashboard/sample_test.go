@@ -13,7 +13,7 @@ func triesSampleData(t *testing.T, s *site, b *browser) {
 	other := s.visitor(t, 1)
 	other.signIn(t, users[1])
 	other.post(t, "/sample", url.Values{"back": {"/chats"}})
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.signIn(users[0])
 	tab.sees("No memories yet")
 	tab.looks("memories-none")

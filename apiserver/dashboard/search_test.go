@@ -39,7 +39,7 @@ func searchesEverything(t *testing.T, s *site, b *browser) {
 	s.store(t, alice, memories...)
 	s.ingest(t, alice, "t", "", "# Which **trains** have a window seat to Vienna?", "All night trains of ÖBB have window seats in the seating cars.")
 	s.ingest(t, alice, "b", "Sourdough", "Why is my bread flat?", "Feed the starter twice a day.")
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.signIn(alice)
 	for _, path := range []string{"/memories", "/chats", "/ask", "/connect", "/connect/apps", "/usage", "/chats/imports", "/buckets/new"} {
 		tab.open(path)
@@ -65,7 +65,7 @@ func searchesEverything(t *testing.T, s *site, b *browser) {
 	tab.looks("search-less")
 
 	bob := s.newTenant(t, nil, "bob")[0]
-	other := b.newPerson(t, s.urls[1])
+	other := b.newContext(t, s.urls[1])
 	other.do(emulation.SetScriptExecutionDisabled(true))
 	other.signIn(bob)
 	other.click(".find")

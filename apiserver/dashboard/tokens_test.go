@@ -13,7 +13,7 @@ import (
 // and is listed and revoked.
 func managesTokens(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.expects("status of 40")
 	tab.signIn(alice)
 	tab.click(".rail a[href='/connect/apps']")
@@ -24,20 +24,20 @@ func managesTokens(t *testing.T, s *site, b *browser) {
 	tab.eval(`document.querySelector("select[name=scopes]").value = "read"`, nil)
 	tab.click("form.token-form button")
 	tab.sees("Your new token")
-	var fresh, settings, install string
-	tab.eval(`document.querySelector("#new-token").textContent`, &fresh)
+	var newToken, settings, install string
+	tab.eval(`document.querySelector("#new-token").textContent`, &newToken)
 	tab.eval(`document.querySelector("#snippet-mcp").textContent`, &settings)
 	tab.eval(`decodeURIComponent(document.querySelector("a[href^='vscode:']").href)`, &install)
 	for name, text := range map[string]string{"settings": settings, "install link": install} {
-		if !strings.Contains(text, "Bearer "+fresh) || !strings.Contains(text, s.urls[0]+"/mcp") {
+		if !strings.Contains(text, "Bearer "+newToken) || !strings.Contains(text, s.urls[0]+"/mcp") {
 			t.Errorf("%s without the new token: %s", name, text)
 		}
 	}
 	for replica := range s.urls {
-		if status, body := s.api(t, replica, fresh, "GET", "/api/buckets", ""); status != http.StatusOK {
+		if status, body := s.api(t, replica, newToken, "GET", "/api/buckets", ""); status != http.StatusOK {
 			t.Errorf("the new token: %d %s", status, body)
 		}
-		if status, body := s.api(t, replica, fresh, "POST", "/api/memory", `{"text":"a"}`); status != http.StatusForbidden {
+		if status, body := s.api(t, replica, newToken, "POST", "/api/memory", `{"text":"a"}`); status != http.StatusForbidden {
 			t.Errorf("the new token writes: %d %s", status, body)
 		}
 	}
@@ -51,14 +51,14 @@ func managesTokens(t *testing.T, s *site, b *browser) {
 	tab.click(".tabs a[href='/connect']")
 	tab.sees("Cursor on my laptop")
 	tab.sees("Read only")
-	tab.seesNot(fresh)
+	tab.seesNot(newToken)
 	tab.looks("tokens")
 	tab.click(".programs .danger")
 	tab.sees("Token revoked.")
 	tab.seesNot("Cursor on my laptop")
 	for replica := range s.urls {
 		eventually(t, func() string {
-			if status, _ := s.api(t, replica, fresh, "GET", "/api/buckets", ""); status != http.StatusUnauthorized {
+			if status, _ := s.api(t, replica, newToken, "GET", "/api/buckets", ""); status != http.StatusUnauthorized {
 				return "the revoked token is still accepted"
 			}
 			return ""

@@ -20,7 +20,7 @@ import (
 // the page with the pictures to the folder tour of the screenshots.
 func showsTheTour(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	steps := []struct {
 		heading string
 		do      func()

@@ -35,7 +35,7 @@ func looksRight(t *testing.T, s *site, b *browser) {
 	for i, text := range awkward {
 		s.ingest(t, alice, text[:8], []string{text, ""}[i%2], text, "## "+text+"\n\n- "+text+"\n\n```\n"+text+"\n```\n\n| a | b |\n|---|---|\n| "+text+" | x |")
 	}
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.expects("status of 40")
 	tab.signIn(alice)
 	tab.open("/buckets/new")
@@ -73,7 +73,7 @@ func looksRight(t *testing.T, s *site, b *browser) {
 func changesTheme(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	s.store(t, alice, memories...)
-	tab := b.newPerson(t, s.urls[0])
+	tab := b.newContext(t, s.urls[0])
 	tab.do(emulation.SetLocaleOverride().WithLocale("en-GB"), emulation.SetTimezoneOverride("Asia/Tokyo"))
 	tab.signIn(alice)
 	tab.sees("9 May 2025")

@@ -13,14 +13,14 @@ import (
 	"github.com/mnemo-dev/mnemo/api/client"
 )
 
-// TestRaisedQuota imports more than there is room for and then makes room with
-// kubectl, twice. Who gets it is asked of PostgreSQL, so that no request to the
-// API server can have been the cause.
+// TestRaisedQuota imports more than the quota allows and then raises the quota with
+// kubectl, twice. It reads the result from PostgreSQL, so that no request to the API
+// server can have been the cause.
 func TestRaisedQuota(t *testing.T) {
 	t.Parallel()
 	const conversations = 12
-	room := func(n int) { applyTenant(t, "raised", fmt.Sprintf("  quota: {conversations: %d}\n", n)) }
-	room(3)
+	setQuota := func(n int) { applyTenant(t, "raised", fmt.Sprintf("  quota: {conversations: %d}\n", n)) }
+	setQuota(3)
 	alice := connect(t, secret(t, "raised", "alice", "token"))
 	id := alice.importFile(t, claudeConversations(t, conversations))
 	eventually(t, time.Minute, func() string {
@@ -44,13 +44,13 @@ func TestRaisedQuota(t *testing.T) {
 		return titles
 	}
 	if got := active(); !slices.Equal(got, newest(3)) {
-		t.Fatalf("with room for 3, %q are active", got)
+		t.Fatalf("with a quota of 3, %q are active", got)
 	}
 	for _, n := range []int{7, conversations} {
-		room(n)
+		setQuota(n)
 		eventually(t, time.Minute, func() string {
 			if got := active(); !slices.Equal(got, newest(n)) {
-				return fmt.Sprintf("with room for %d, %q are active", n, got)
+				return fmt.Sprintf("with a quota of %d, %q are active", n, got)
 			}
 			return ""
 		})

@@ -15,7 +15,7 @@ func (l *lane) createBucket(ctx context.Context) {
 	key := l.newKey()
 	o := &object[string]{key: key, is: []string{""}}
 	l.buckets[key] = o
-	how, late := l.patiently(ctx, "create bucket", key, func(ctx context.Context, api *client.Client) error {
+	how, late := l.retry(ctx, "create bucket", key, func(ctx context.Context, api *client.Client) error {
 		answer, err := api.CreateBucket(ctx, &client.CreateBucketParams{IdempotencyKey: &key}, client.CreateBucketRequest{Name: key})
 		if err == nil {
 			location := answer.Header.Get("Location")

@@ -50,7 +50,7 @@ func (l *lane) send(ctx context.Context, kind string, o *object[chatState], from
 		})
 	}
 	key := uuid.NewString()
-	return l.patiently(ctx, kind, o.key, func(ctx context.Context, api *client.Client) error {
+	return l.retry(ctx, kind, o.key, func(ctx context.Context, api *client.Client) error {
 		answer, err := api.IngestConversation(ctx, &client.IngestConversationParams{IdempotencyKey: &key}, request)
 		if err == nil {
 			o.id = answer.Body.ConversationID

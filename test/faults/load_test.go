@@ -167,14 +167,14 @@ func (l *lane) judge(o op, status int, err error) {
 	}
 }
 
-// patiently repeats an operation with an idempotency key while its outcome is unknown,
+// retry repeats an operation with an idempotency key while its outcome is unknown,
 // at most three times. late reports whether an earlier request may still arrive.
-func (l *lane) patiently(ctx context.Context, kind, key string, call func(context.Context, *client.Client) error) (how outcome, late bool) {
+func (l *lane) retry(ctx context.Context, kind, key string, call func(context.Context, *client.Client) error) (how outcome, late bool) {
 	for attempt := range 3 {
 		api := l.api()
 		how = l.do(ctx, kind, []string{key}, func(ctx context.Context) error { return call(ctx, api) })
 		if how != unknown {
-			// A refusal does not refuse an earlier request.
+			// A refusal does not apply to an earlier request.
 			if how == refused && late {
 				how = unknown
 			}

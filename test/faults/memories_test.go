@@ -36,7 +36,7 @@ func (l *lane) createMemory(ctx context.Context) {
 			request.BucketID, next.Bucket = &id, b.is[0]
 		}
 	}
-	how, late := l.patiently(ctx, "create memory", key, func(ctx context.Context, api *client.Client) error {
+	how, late := l.retry(ctx, "create memory", key, func(ctx context.Context, api *client.Client) error {
 		answer, err := api.CreateMemory(ctx, &client.CreateMemoryParams{IdempotencyKey: &key}, request)
 		if err == nil {
 			o.id = answer.Body.MemoryID
