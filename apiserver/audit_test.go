@@ -40,15 +40,15 @@ var readsOnly = map[string]string{
 // checkedElsewhere are routes whose tests use a database that rejects changes without a
 // record (postgrestest/audit_check.sql).
 var checkedElsewhere = map[string]string{
-	"DELETE /api/users/:user":     "internal/postgres: applications_test.go",
-	"POST /token":                 "internal/postgres: oauth_test.go",
-	"POST /revoke":                "internal/postgres: oauth_test.go",
-	"POST /authorize":             "internal/postgres: oauth_test.go",
-	"POST /connect/programs/end":  "internal/postgres: oauth_test.go",
-	"POST /admin/members/remove":  "dashboard: admin_test.go",
-	"POST /admin/members/restore": "dashboard: admin_test.go",
-	"POST /admin/audit":           "dashboard: admin_test.go",
-	"POST /platform/sign-out":     "internal/postgres: platform_test.go",
+	"DELETE /api/users/:user":       "internal/postgres: applications_test.go",
+	"POST /token":                   "internal/postgres: oauth_test.go",
+	"POST /revoke":                  "internal/postgres: oauth_test.go",
+	"POST /authorize":               "internal/postgres: oauth_test.go",
+	"POST /connect/apps/disconnect": "internal/postgres: oauth_test.go",
+	"POST /admin/members/remove":    "dashboard: admin_test.go",
+	"POST /admin/members/restore":   "dashboard: admin_test.go",
+	"POST /admin/audit":             "dashboard: admin_test.go",
+	"POST /platform/sign-out":       "internal/postgres: platform_test.go",
 }
 
 // auditedReads are GET routes that leave a record.
@@ -73,7 +73,7 @@ func newAuditedRun(t *testing.T) *auditedRun {
 	config := h.Config
 	config.Sessions, config.Access, config.UserTokens, config.Holdings, config.Administration, config.Platform = s.db, s.db, s.db, s.db.Holdings, s.db, s.db
 	config.Providers = []*dashboard.Provider{{Name: "ID", Issuer: "https://id.test", PlatformAdministrators: []string{"ops@id.test"}}}
-	config.Programs = oauth.NewService(oauth.Config{
+	config.OAuth = oauth.NewService(oauth.Config{
 		Clients: s.db, Grants: s.db, Access: s.db, URL: &url.URL{Scheme: "https", Host: "mnemo.example.com"}, Random: rand.Reader, Now: time.Now,
 	})
 	config.Registry, config.Cache = prometheus.NewRegistry(), NewCache()

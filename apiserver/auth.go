@@ -36,10 +36,10 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 }
 
 // authorize returns the identity of an Authorization header: Unauthorized without
-// a valid token, Forbidden for a suspended tenant. With programs, OAuth access
+// a valid token, Forbidden for a suspended tenant. With oauth, OAuth access
 // tokens are accepted as well.
-func (s *Server) authorize(ctx context.Context, header string, programs bool) (tenant.Identity, error) {
-	who, err := s.identify(ctx, header, programs)
+func (s *Server) authorize(ctx context.Context, header string, oauth bool) (tenant.Identity, error) {
+	who, err := s.identify(ctx, header, oauth)
 	if err == nil && who.Suspended {
 		err = tenant.ErrSuspended
 	}
@@ -48,15 +48,15 @@ func (s *Server) authorize(ctx context.Context, header string, programs bool) (t
 
 // identify returns the owner of the token in an Authorization header. All
 // headers without a valid token get the same Unauthorized error.
-func (s *Server) identify(ctx context.Context, header string, programs bool) (tenant.Identity, error) {
+func (s *Server) identify(ctx context.Context, header string, oauth bool) (tenant.Identity, error) {
 	scheme, token, _ := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)
 	find := s.Tokens.Identify
 	switch {
 	case !strings.EqualFold(scheme, bearer):
 		return tenant.Identity{}, unauthorized(nil)
-	case programs && s.Programs != nil && tenant.AccessToken.Is(token):
-		find = s.Programs.Identify
+	case oauth && s.OAuth != nil && tenant.AccessToken.Is(token):
+		find = s.OAuth.Identify
 	case !tenant.IsToken(token) && !tenant.KeyToken.Is(token):
 		return tenant.Identity{}, unauthorized(nil)
 	}

@@ -105,7 +105,7 @@ func newIsolationServer(t *testing.T) *isolationServer {
 		c.Sessions, c.Access, c.UserTokens, c.Holdings, c.Administration, c.Platform, c.URL = db, db, db, db.Holdings, db, db, public
 		c.Providers = []*dashboard.Provider{{Name: "ID", Issuer: "http://127.0.0.1:1", PlatformAdministrators: []string{"ops@id.test"}}}
 		c.Stages = telemetry.NewMetrics(prometheus.NewRegistry())
-		c.Programs = oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: public, Random: rand.Reader, Now: time.Now})
+		c.OAuth = oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: public, Random: rand.Reader, Now: time.Now})
 		c.RequestTimeout = 2 * time.Minute // the machine may be busy
 	})
 	return x
@@ -188,17 +188,17 @@ func (m *participant) headers() []string {
 // connect connects an app and returns the id of its grant.
 func (x *isolationServer) connect(t *testing.T, m *participant) string {
 	t.Helper()
-	client, err := x.Programs.Register(t.Context(), oauth.Registration{Name: "Claude", RedirectURIs: []string{"https://app.test/cb"}}, fmt.Sprint("192.0.2.", x.people))
+	client, err := x.OAuth.Register(t.Context(), oauth.Registration{Name: "Claude", RedirectURIs: []string{"https://app.test/cb"}}, fmt.Sprint("192.0.2.", x.people))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request := oauth.Request{ClientID: client.ID, ResponseType: "code", ChallengeMethod: "S256",
 		Challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", RedirectURI: "https://app.test/cb"} // RFC 7636, appendix B
-	ask, err := x.Programs.Check(t.Context(), request)
+	ask, err := x.OAuth.Check(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := x.Programs.Approve(t.Context(), m.Scope, tenant.HashSecret(m.cookie), ask)
+	to, err := x.OAuth.Approve(t.Context(), m.Scope, tenant.HashSecret(m.cookie), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,15 +206,15 @@ func (x *isolationServer) connect(t *testing.T, m *participant) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Programs.Redeem(t.Context(), oauth.CodeInput{ClientID: client.ID, Code: back.Query().Get("code"),
+	if _, err := x.OAuth.Redeem(t.Context(), oauth.CodeInput{ClientID: client.ID, Code: back.Query().Get("code"),
 		RedirectURI: request.RedirectURI, Verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}); err != nil {
 		t.Fatal(err)
 	}
-	programs, err := x.Programs.Programs(t.Context(), m.Scope)
-	if err != nil || len(programs) == 0 {
-		t.Fatalf("connected apps %v, %v", programs, err)
+	apps, err := x.OAuth.ConnectedApps(t.Context(), m.Scope)
+	if err != nil || len(apps) == 0 {
+		t.Fatalf("connected apps %v, %v", apps, err)
 	}
-	return programs[0].ID
+	return apps[0].ID
 }
 
 func replacerOf(values map[string]string) *strings.Replacer {
@@ -503,7 +503,7 @@ func (x *isolationServer) warm(t *testing.T, owner *participant) {
 func (x *isolationServer) everything(t *testing.T, owner *participant) string {
 	t.Helper()
 	found := x.call(t, owner.token, "GET", "/api/memory?query="+owner.secrets["$q"], "", owner.headers()...).body
-	apps, err := x.Programs.Programs(t.Context(), owner.Scope)
+	apps, err := x.OAuth.ConnectedApps(t.Context(), owner.Scope)
 	if err != nil {
 		t.Fatal(err)
 	}

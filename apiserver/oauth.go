@@ -40,14 +40,14 @@ func (s *Server) serveDocument(v any) fiber.Handler {
 // resourceMetadata is the protected resource metadata of /mcp (RFC 9728).
 func (s *Server) resourceMetadata() map[string]any {
 	return map[string]any{
-		"resource": s.Programs.Resource, "resource_name": "Mnemo", "authorization_servers": []string{s.Programs.Issuer},
+		"resource": s.OAuth.Resource, "resource_name": "Mnemo", "authorization_servers": []string{s.OAuth.Issuer},
 		"bearer_methods_supported": []string{"header"}, "scopes_supported": []string{oauth.Scope},
 	}
 }
 
 // issuerMetadata is the authorization server metadata (RFC 8414).
 func (s *Server) issuerMetadata() map[string]any {
-	issuer, none := s.Programs.Issuer, []string{"none"}
+	issuer, none := s.OAuth.Issuer, []string{"none"}
 	return map[string]any{
 		"issuer": issuer, "authorization_endpoint": issuer + dashboard.PathAuthorize, "token_endpoint": issuer + pathToken,
 		"registration_endpoint": issuer + pathRegister, "revocation_endpoint": issuer + pathRevoke,
@@ -62,8 +62,8 @@ func (s *Server) issuerMetadata() map[string]any {
 // challenge responds 401 with the location of the resource metadata.
 func (s *Server) challenge(c *fiber.Ctx, err error) error {
 	a := s.toHTTPError(c.UserContext(), err)
-	if s.Programs != nil {
-		value := `Bearer resource_metadata="` + s.Programs.Issuer + pathResource + `", scope="` + oauth.Scope + `"`
+	if s.OAuth != nil {
+		value := `Bearer resource_metadata="` + s.OAuth.Issuer + pathResource + `", scope="` + oauth.Scope + `"`
 		if c.Get(fiber.HeaderAuthorization) != "" {
 			value += `, error="invalid_token"`
 		}
@@ -130,7 +130,7 @@ func (s *Server) registerClient(c *fiber.Ctx) error {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return &oauth.Error{Code: oauth.InvalidMetadata, Description: "the body must be a JSON object of client metadata (RFC 7591)"}
 	}
-	client, err := s.Programs.Register(c.UserContext(), oauth.Registration(r), s.address(c))
+	client, err := s.OAuth.Register(c.UserContext(), oauth.Registration(r), s.address(c))
 	if err != nil {
 		return err
 	}
@@ -153,12 +153,12 @@ func (s *Server) issueTokens(c *fiber.Ctx) error {
 	var tokens oauth.Tokens
 	switch form.Get("grant_type") {
 	case "authorization_code":
-		tokens, err = s.Programs.Redeem(c.UserContext(), oauth.CodeInput{
+		tokens, err = s.OAuth.Redeem(c.UserContext(), oauth.CodeInput{
 			ClientID: form.Get("client_id"), Code: form.Get("code"),
 			RedirectURI: form.Get("redirect_uri"), Verifier: form.Get("code_verifier"), Resources: form["resource"],
 		})
 	case "refresh_token":
-		tokens, err = s.Programs.Refresh(c.UserContext(), form.Get("client_id"), form.Get("refresh_token"), form["resource"])
+		tokens, err = s.OAuth.Refresh(c.UserContext(), form.Get("client_id"), form.Get("refresh_token"), form["resource"])
 	default:
 		err = &oauth.Error{Code: oauth.UnsupportedGrant, Description: "grant_type must be authorization_code or refresh_token"}
 	}
@@ -179,7 +179,7 @@ func (s *Server) authorizeHolder(c *fiber.Ctx, form url.Values) error {
 	if form.Get("grant_type") == "refresh_token" {
 		kind, secret = tenant.RefreshToken, form.Get("refresh_token")
 	}
-	who, err := s.Programs.Holder(c.UserContext(), kind, secret)
+	who, err := s.OAuth.Holder(c.UserContext(), kind, secret)
 	switch {
 	case fault.Is(err, fault.Unauthorized):
 		return nil
@@ -205,7 +205,7 @@ func (s *Server) revokeTokens(c *fiber.Ctx) error {
 	if form.Get("token") == "" {
 		return &oauth.Error{Code: oauth.InvalidRequest, Description: "token is required"}
 	}
-	if err := s.Programs.Revoke(c.UserContext(), form.Get("client_id"), form.Get("token")); err != nil {
+	if err := s.OAuth.Revoke(c.UserContext(), form.Get("client_id"), form.Get("token")); err != nil {
 		return err
 	}
 	return c.SendStatus(http.StatusOK)

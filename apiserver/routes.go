@@ -64,7 +64,7 @@ func (s *Server) routes() {
 func (s *Server) protocols() {
 	s.app.Post(pathMCP, s.serveMCP(s.newMCP()))
 	s.addMem0()
-	if s.Programs == nil {
+	if s.OAuth == nil {
 		return
 	}
 	s.app.Get(pathResource, s.serveDocument(s.resourceMetadata()))

@@ -75,9 +75,9 @@ type Config struct {
 	// URL is the public URL of the server, such as https://mnemo.example.com;
 	// nil if unknown.
 	URL *url.URL
-	// Programs lets users grant OAuth clients access to /mcp; if nil, clients
+	// OAuth lets users grant OAuth clients access to /mcp; if nil, clients
 	// need the user's token.
-	Programs *oauth.Service
+	OAuth *oauth.Service
 	// Extractions extract facts from messages of the API of mem0; if nil, messages are stored
 	// as they are.
 	Extractions mem0.Extractions

@@ -20,18 +20,18 @@ const (
 
 // activityView is Account → Activity: what happened to the user's data, newest first.
 type activityView struct {
-	Entries  []activity
-	Older    int64 // the sequence number before which the next page begins; 0 on the last page
-	First    bool  // this is the first page
-	Programs []program
+	Entries []activity
+	Older   int64 // the sequence number before which the next page begins; 0 on the last page
+	First   bool  // this is the first page
+	Apps    []connectedApp
 }
 
 // activity is a change, or several equal ones in a row.
 type activity struct {
-	At      time.Time // of the newest
-	Who     message
-	Program *program // the connected app that made it, instead of Who; nil for others
-	What    message
+	At   time.Time // of the newest
+	Who  message
+	App  *connectedApp // the connected app that made it, instead of Who; nil for others
+	What message
 
 	record audit.Record
 	count  int
@@ -43,7 +43,7 @@ func (d *Dashboard) showActivity(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	programs, err := d.programs(ctx, who.Scope)
+	apps, err := d.connectedApps(ctx, who.Scope)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (d *Dashboard) showActivity(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	view := activityView{Entries: activities(records, programs, tokens), First: before == 0, Programs: programs}
+	view := activityView{Entries: activities(records, apps, tokens), First: before == 0, Apps: apps}
 	if len(records) == activityPage {
 		view.Older = records[len(records)-1].Sequence
 	}
@@ -79,7 +79,7 @@ func sequence(text string) (int64, error) {
 
 // activities describes records, and combines equal ones in a row. tokens are the names of the
 // user's tokens by their fingerprints.
-func activities(records []audit.Record, programs []program, tokens map[string]string) []activity {
+func activities(records []audit.Record, apps []connectedApp, tokens map[string]string) []activity {
 	var out []activity
 	for _, r := range records {
 		if last := len(out) - 1; last >= 0 && sameAction(out[last].record, r) {
@@ -88,7 +88,7 @@ func activities(records []audit.Record, programs []program, tokens map[string]st
 			continue
 		}
 		a := activity{At: r.At, record: r, count: len(r.Objects)}
-		a.Who, a.Program = actorOf(r, programs, tokens)
+		a.Who, a.App = actorOf(r, apps, tokens)
 		out = append(out, a)
 	}
 	for i := range out {
@@ -105,7 +105,7 @@ func sameAction(later, earlier audit.Record) bool {
 }
 
 // actorOf returns who made a change, in the words of the user, or the connected app.
-func actorOf(r audit.Record, programs []program, tokens map[string]string) (message, *program) {
+func actorOf(r audit.Record, apps []connectedApp, tokens map[string]string) (message, *connectedApp) {
 	switch tenant.ActorKind(r.Actor) {
 	case tenant.ActorOperator, tenant.ActorAdministrator:
 		return msg("Your administrator"), nil
@@ -119,9 +119,9 @@ func actorOf(r audit.Record, programs []program, tokens map[string]string) (mess
 		}
 		return msg("Your token"), nil // issued by the administrator, or ended long ago
 	case tenant.ViaApp:
-		for i := range programs {
-			if programs[i].Client == r.App {
-				return message{}, &programs[i]
+		for i := range apps {
+			if apps[i].Client == r.App {
+				return message{}, &apps[i]
 			}
 		}
 		return msg("A disconnected app"), nil

@@ -33,7 +33,7 @@ func TestActivities(t *testing.T) {
 		record(5*time.Hour, audit.ImportFinish, string(tenant.ActorSystem), "import", "", 1),
 		record(6*time.Hour, "memory.fold", user, tenant.ViaSession, "", 1),
 		laptop,
-	}, []program{{Program: oauth.Program{Client: "c1", Name: "Claude"}}}, map[string]string{"0123456789ab": "Laptop"})
+	}, []connectedApp{{ConnectedApp: oauth.ConnectedApp{Client: "c1", Name: "Claude"}}}, map[string]string{"0123456789ab": "Laptop"})
 	want := []string{
 		"Claude: Stored 120 conversations", "A disconnected app: Stored 1 conversation", "You: Added 1 memory", "You: Added 1 memory",
 		"Your token: Deleted 2 memories", "Your administrator: Created this account", "Mnemo: Finished an import", "You: Changed memory (fold)",
@@ -44,8 +44,8 @@ func TestActivities(t *testing.T) {
 	}
 	for i, a := range got {
 		who := inEnglish.say(a.Who)
-		if a.Program != nil {
-			who = a.Program.Name
+		if a.App != nil {
+			who = a.App.Name
 		}
 		if text := who + ": " + inEnglish.say(a.What); text != want[i] {
 			t.Errorf("entry %d is %q, want %q", i, text, want[i])

@@ -18,7 +18,7 @@ const PathAuthorize = "/authorize"
 
 // authorizeView is the OAuth consent page.
 type authorizeView struct {
-	Program string // the name chosen by the client
+	App     string // the name chosen by the client
 	Goes    destination
 	As, Of  string // the user and the tenant
 	Fields  []field
@@ -42,7 +42,7 @@ func (d *Dashboard) check(c *fiber.Ctx, v url.Values) (oauth.Ask, error) {
 			return oauth.Ask{}, fault.New(fault.Invalid, "the app sent %s twice; contact its developer", name)
 		}
 	}
-	ask, err := d.Programs.Check(c.UserContext(), oauth.Request{
+	ask, err := d.OAuth.Check(c.UserContext(), oauth.Request{
 		ClientID: v.Get("client_id"), RedirectURI: v.Get("redirect_uri"), ResponseType: v.Get("response_type"), State: v.Get("state"),
 		Challenge: v.Get("code_challenge"), ChallengeMethod: v.Get("code_challenge_method"), Resources: v["resource"],
 	})
@@ -79,7 +79,7 @@ func (d *Dashboard) renderAuthorize(c *fiber.Ctx, status int, who *tenant.Sessio
 		return err
 	}
 	view := authorizeView{
-		Program: ask.Client.Name, Goes: destinationOf(to), As: who.Who(), Of: cmp.Or(who.DisplayName, who.TenantName),
+		App: ask.Client.Name, Goes: destinationOf(to), As: who.Who(), Of: cmp.Or(who.DisplayName, who.TenantName),
 		Fields: []field{{forUser, who.SignInName().String()}}, Problem: d.languages.of(c).say(problem),
 	}
 	for _, name := range authorizeParams {
@@ -122,7 +122,7 @@ func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 		return err
 	}
 	if form.Get("answer") != "allow" {
-		to, err := d.Programs.Deny(ask)
+		to, err := d.OAuth.Deny(ask)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 		return authenticateAgain(c, PathAuthorize+"?"+requestOf(form).Encode())
 	}
 	session, _ := sessionHash(c)
-	to, err := d.Programs.Approve(c.UserContext(), who.Scope, session, ask)
+	to, err := d.OAuth.Approve(c.UserContext(), who.Scope, session, ask)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func allowsAnApp(t *testing.T, s *site, b *browser) {
 			came <- r.URL.RawQuery
 		}
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = io.WriteString(w, `<!doctype html><link rel="icon" href="data:,"><p>Back at the program</p>`)
+		_, _ = io.WriteString(w, `<!doctype html><link rel="icon" href="data:,"><p>Back at the app</p>`)
 	}))
 	defer theirs.Close()
 	p := s.register(t, "Notebook", "http://127.0.0.1/callback") // whichever its port
@@ -39,7 +39,7 @@ func allowsAnApp(t *testing.T, s *site, b *browser) {
 	tab.sees("It can’t delete anything.")
 	tab.looks("authorize")
 	tab.click("button[value=deny]")
-	tab.sees("Back at the program")
+	tab.sees("Back at the app")
 	if q := <-came; !strings.HasPrefix(q, "error=access_denied&") || !strings.Contains(q, "state=s%22%26%3C1%3E") {
 		t.Errorf("refused, and sent back with %s", q)
 	}
@@ -51,7 +51,7 @@ func allowsAnApp(t *testing.T, s *site, b *browser) {
 	tab.until("document.querySelector('input[name=asked]:invalid') === document.activeElement", "be asked to tick the box")
 	tab.click("input[name=asked]")
 	tab.click("button[value=allow]")
-	tab.sees("Back at the program")
+	tab.sees("Back at the app")
 	q, err := url.ParseQuery(<-came)
 	if err != nil || q.Get("state") != `s"&<1>` || q.Get("iss") != s.urls[0] {
 		t.Fatalf("redirect after authorization has query %v, %v", q, err)
@@ -72,7 +72,7 @@ func allowsAnApp(t *testing.T, s *site, b *browser) {
 	tab.sees("Notebook")
 	tab.sees("Connected just now, last active just now")
 	tab.looks("connected")
-	tab.click(".programs button.danger")
+	tab.click(".rows button.danger")
 	tab.sees("App disconnected.")
 	tab.seesNot("Notebook")
 	s.accepted(t, got.Access, http.StatusUnauthorized)
@@ -84,7 +84,7 @@ func allowsAnApp(t *testing.T, s *site, b *browser) {
 func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 	users := s.newTenant(t, nil, "alice", "bob")
 	v := s.signedIn(t, 0, users[0])
-	p := s.register(t, "<b>Raw</b> program")
+	p := s.register(t, "<b>Raw</b> app")
 	for name, tc := range map[string]struct {
 		request string
 		says    string
@@ -125,12 +125,12 @@ func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 		if status, _ := v.post(t, "/authorize", yes, headers...); status != http.StatusForbidden {
 			t.Errorf("an answer from %s: %d", name, status)
 		}
-		if status, _ := v.post(t, "/connect/programs/end", url.Values{"id": {"x"}}, headers...); status != http.StatusForbidden {
+		if status, _ := v.post(t, "/connect/apps/disconnect", url.Values{"id": {"x"}}, headers...); status != http.StatusForbidden {
 			t.Errorf("an end from %s: %d", name, status)
 		}
 	}
-	if programs, err := s.db.Programs(t.Context(), users[0].Scope); err != nil || len(programs) != 0 {
-		t.Errorf("a forged answer let %+v in, %v", programs, err)
+	if apps, err := s.db.ConnectedApps(t.Context(), users[0].Scope); err != nil || len(apps) != 0 {
+		t.Errorf("a forged answer let %+v in, %v", apps, err)
 	}
 	for _, page := range []string{"/connect", "/connect/apps"} {
 		// Every replica shows the configured URL, regardless of the request's host.
@@ -145,27 +145,27 @@ func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 
 	// Users cannot see or disconnect the apps of others.
 	p.connect(v)
-	programs, err := s.db.Programs(t.Context(), users[0].Scope)
-	if err != nil || len(programs) != 1 {
-		t.Fatalf("programs %+v, %v", programs, err)
+	apps, err := s.db.ConnectedApps(t.Context(), users[0].Scope)
+	if err != nil || len(apps) != 1 {
+		t.Fatalf("connected apps %+v, %v", apps, err)
 	}
 	bob := s.signedIn(t, 0, users[1])
 	if _, body := bob.get(t, "/connect"); strings.Contains(body, "Raw") {
-		t.Error("another user sees the program")
+		t.Error("another user sees the app")
 	}
-	for _, id := range []string{programs[0].ID, "x", "", "\x00"} {
-		if status, body := bob.post(t, "/connect/programs/end", url.Values{"id": {id}}); status != http.StatusNotFound || !strings.Contains(body, "App not connected.") {
+	for _, id := range []string{apps[0].ID, "x", "", "\x00"} {
+		if status, body := bob.post(t, "/connect/apps/disconnect", url.Values{"id": {id}}); status != http.StatusNotFound || !strings.Contains(body, "App not connected.") {
 			t.Errorf("another user ends %q: %d", id, status)
 		}
 	}
-	if programs, err := s.db.Programs(t.Context(), users[0].Scope); err != nil || len(programs) != 1 {
-		t.Errorf("afterwards there are %+v, %v", programs, err)
+	if apps, err := s.db.ConnectedApps(t.Context(), users[0].Scope); err != nil || len(apps) != 1 {
+		t.Errorf("afterwards there are %+v, %v", apps, err)
 	}
 }
 
 // asksTwice: consent without the checkbox or from another user is requested again.
 // It returns the form that would be accepted.
-func (s *site) asksTwice(t *testing.T, v visitor, other user, p *prog) url.Values {
+func (s *site) asksTwice(t *testing.T, v visitor, other user, p *oauthClient) url.Values {
 	t.Helper()
 	_, body := v.get(t, p.request())
 	yes := hiddenFields(body)
@@ -184,8 +184,8 @@ func (s *site) asksTwice(t *testing.T, v visitor, other user, p *prog) url.Value
 	if status, _ := v.post(t, "/authorize", without); status != http.StatusConflict {
 		t.Errorf("authorized without naming the user: %d", status)
 	}
-	if programs, err := s.db.Programs(t.Context(), other.Scope); err != nil || len(programs) != 0 {
-		t.Errorf("the rejected requests authorized %+v, %v", programs, err)
+	if apps, err := s.db.ConnectedApps(t.Context(), other.Scope); err != nil || len(apps) != 0 {
+		t.Errorf("the rejected requests authorized %+v, %v", apps, err)
 	}
 	return yes
 }
@@ -222,7 +222,7 @@ func namesTheApp(t *testing.T, s *site, b *browser) {
 
 // guardsThePage: the page cannot be framed, and its form can only redirect to the
 // client.
-func (s *site) guardsThePage(t *testing.T, v visitor, p *prog) {
+func (s *site) guardsThePage(t *testing.T, v visitor, p *oauthClient) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.urls[0]+p.request(), nil)
 	if err != nil {
@@ -294,7 +294,7 @@ func checksSecrets(t *testing.T, s *site, _ *browser) {
 	third := p.refresh(second.Refresh)
 	s.accepted(t, third.Access, http.StatusOK)
 	if got := other.refresh(third.Refresh); got.Error != "invalid_grant" {
-		t.Errorf("another program refreshes: %+v", got)
+		t.Errorf("another app refreshes: %+v", got)
 	}
 	if got := p.refresh(third.Access); got.Error != "invalid_grant" {
 		t.Errorf("an access token refreshes: %+v", got)
@@ -306,7 +306,7 @@ func checksSecrets(t *testing.T, s *site, _ *browser) {
 		t.Fatalf("a bucket of another tenant: %d", status)
 	}
 	if _, body := s.uses(t, 0, third.Access); strings.Contains(body, "Carols own") || !strings.Contains(body, "General") {
-		t.Errorf("a program of alice's sees %s", body)
+		t.Errorf("an app of alice's sees %s", body)
 	}
 	if got := p.refresh(second.Refresh); got.Error != "invalid_grant" {
 		t.Errorf("a refresh token used twice: %+v", got)
@@ -338,7 +338,7 @@ func (s *site) deniesElsewhere(t *testing.T, given pair) {
 	t.Helper()
 	for _, path := range []string{"/api/buckets", "/api/v2/memory", "/api/export"} {
 		if status, body := s.api(t, 0, given.Access, "GET", path, ""); status != http.StatusUnauthorized {
-			t.Errorf("GET %s with a program's access: %d %s", path, status, body)
+			t.Errorf("GET %s with an app's access: %d %s", path, status, body)
 		}
 	}
 	if status, _ := s.uses(t, 0, given.Refresh); status != http.StatusUnauthorized {
@@ -407,7 +407,7 @@ func revokesAppsEverywhere(t *testing.T, s *site, _ *browser) {
 		t.Run(name, func(t *testing.T) {
 			alice := s.newTenant(t, nil, "alice")[0]
 			v := s.signedIn(t, 0, alice)
-			p := s.register(t, "<b>Raw</b> program")
+			p := s.register(t, "<b>Raw</b> app")
 			given := p.connect(v)
 			s.accepted(t, given.Access, http.StatusOK)
 			tc.end(t, &alice, v)
@@ -461,7 +461,7 @@ func losesNoToken(t *testing.T, s *site, _ *browser) {
 	v := s.signedIn(t, 0, alice)
 	s.grantsUnavailable.Store(alice.Scope, true)
 	if status, body := v.post(t, "/connect/token", url.Values{"confirmed": {"yes"}}); status != http.StatusServiceUnavailable {
-		t.Errorf("regenerated while programs cannot be listed: %d %s", status, body)
+		t.Errorf("regenerated while grants cannot be listed: %d %s", status, body)
 	}
 	for replica := range s.urls {
 		if status, _ := s.api(t, replica, alice.token, "GET", "/api/buckets", ""); status != http.StatusOK {

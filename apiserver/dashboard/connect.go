@@ -16,7 +16,7 @@ type accessView struct {
 	Secret    string             // the name of the Kubernetes Secret of a token issued by the operator
 	Namespace string             // of the Secret; "" if the page must not mention Kubernetes
 	New       string             // a new token, shown only once
-	Programs  []program          // connected clients, newest first
+	Apps      []connectedApp     // connected clients, newest first
 	Address   string             // MCP URL for OAuth clients; "" if OAuth is disabled
 	// SignInName is the name to sign in with; "" without a password.
 	SignInName  string
@@ -46,7 +46,7 @@ func (d *Dashboard) showAccess(c *fiber.Ctx, who *tenant.Session) error {
 
 // accessOf returns the view without the issued token.
 func (d *Dashboard) accessOf(c *fiber.Ctx, who *tenant.Session) (accessView, error) {
-	programs, err := d.programs(c.UserContext(), who.Scope)
+	apps, err := d.connectedApps(c.UserContext(), who.Scope)
 	if err != nil {
 		return accessView{}, err
 	}
@@ -55,7 +55,7 @@ func (d *Dashboard) accessOf(c *fiber.Ctx, who *tenant.Session) (accessView, err
 		return accessView{}, err
 	}
 	view := accessView{
-		Tokens: created, Secret: secretName(who.SignInName()), Programs: programs, Address: d.address(),
+		Tokens: created, Secret: secretName(who.SignInName()), Apps: apps, Address: d.address(),
 	}
 	if d.SecretDetails {
 		view.Namespace = who.Namespace

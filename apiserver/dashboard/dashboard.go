@@ -45,10 +45,10 @@ type Config struct {
 	// SecretDetails tells users the namespace of the Kubernetes Secret with their token, and the
 	// command that reads it, for installations whose users are administrators.
 	SecretDetails bool
-	// Programs lets users grant access to OAuth clients; if nil, there is no consent page.
-	Programs *oauth.Service
-	Random   io.Reader        // source of secrets; crypto/rand if nil
-	Now      func() time.Time // time.Now if nil
+	// OAuth lets users grant access to OAuth clients; if nil, there is no consent page.
+	OAuth  *oauth.Service
+	Random io.Reader        // source of secrets; crypto/rand if nil
+	Now    func() time.Time // time.Now if nil
 }
 
 // Server is the part of the API server that the dashboard shares.
@@ -162,8 +162,8 @@ func (d *Dashboard) registerConnect(app fiber.Router) {
 	app.Post("/connect/password", d.signedIn(d.replacePassword))
 	app.Post("/connect/tokens", d.signedIn(d.createToken))
 	app.Post("/connect/tokens/revoke", d.signedIn(d.revokeToken))
-	if d.Programs != nil {
-		app.Post("/connect/programs/end", d.signedIn(d.disconnect))
+	if d.OAuth != nil {
+		app.Post("/connect/apps/disconnect", d.signedIn(d.disconnect))
 		app.Get(PathAuthorize, d.public(d.authorizePage))
 		app.Post(PathAuthorize, d.signedIn(d.authorize))
 	}

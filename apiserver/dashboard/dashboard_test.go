@@ -24,7 +24,7 @@ func TestDashboard(t *testing.T) {
 		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "SignInAgain": replacesSessions, "Forms": rejectsForeignForms,
 		"Throttle": throttles, "Search": searchesEverything, "Markdown": readsMarkdown, "Visual": looksRight, "Themes": changesTheme, "German": speaksGerman, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 		"ExternalUsers": signsInExternalUsers, "RejectedExternalUsers": rejectsExternalUsers, "ForgedRedirects": rejectsForgedRedirects, "Providers": showsProviders,
-		"GoProgram": connectsAGoProgram, "PythonProgram": connectsAPythonProgram, "Consent": allowsAnApp, "App": namesTheApp, "ExternalUsersApp": allowsAnAppOfAnExternalUser, "ForgedRequests": rejectsForgedRequests,
+		"GoClient": connectsAGoClient, "PythonClient": connectsAPythonClient, "Consent": allowsAnApp, "App": namesTheApp, "ExternalUsersApp": allowsAnAppOfAnExternalUser, "ForgedRequests": rejectsForgedRequests,
 		"Reference": showsTheReference, "Secrets": checksSecrets, "Revocation": revokesAppsEverywhere, "Refreshes": countsRefreshes, "TokenIsNotLost": losesNoToken, "Registration": limitsRegistration,
 	} {
 		t.Run(name, func(t *testing.T) {

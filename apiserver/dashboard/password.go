@@ -44,6 +44,6 @@ func (d *Dashboard) replacePassword(c *fiber.Ctx, who *tenant.Session) error {
 	if err := d.Access.ReplacePassword(c.UserContext(), who.Scope, session, tenant.HashSecret(password)); err != nil {
 		return err
 	}
-	view.Tokens, view.Programs, view.NewPassword = nil, nil, password // the others ended
+	view.Tokens, view.Apps, view.NewPassword = nil, nil, password // the others ended
 	return d.renderAccess(c, who, view)
 }

@@ -17,8 +17,8 @@ func replacesPassword(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	elsewhere := s.signedIn(t, 1, alice)
 	created := createdToken(t, elsewhere)
-	program := s.register(t, "Notes")
-	given := program.connect(elsewhere)
+	client := s.register(t, "Notes")
+	given := client.connect(elsewhere)
 	for replica := range s.urls { // and both know it well
 		if status, body := s.api(t, replica, created, "GET", "/api/buckets", ""); status != http.StatusOK {
 			t.Fatalf("the created token: %d %s", status, body)

@@ -38,7 +38,7 @@ func (d *Dashboard) renderPrivacy(c *fiber.Ctx, who *tenant.Session, done *recei
 	if err != nil {
 		return err
 	}
-	apps, err := d.programs(ctx, who.Scope)
+	apps, err := d.connectedApps(ctx, who.Scope)
 	if err != nil {
 		return err
 	}

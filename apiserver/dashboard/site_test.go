@@ -60,11 +60,11 @@ type grants struct {
 	grantsUnavailable *sync.Map
 }
 
-func (g grants) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Program, error) {
+func (g grants) ConnectedApps(ctx context.Context, scope tenant.Scope) ([]oauth.ConnectedApp, error) {
 	if _, grantsUnavailable := g.grantsUnavailable.Load(scope); grantsUnavailable {
 		return nil, fault.New(fault.Unavailable, "PostgreSQL is unavailable")
 	}
-	return g.DB.Programs(ctx, scope)
+	return g.DB.ConnectedApps(ctx, scope)
 }
 
 func newSite(t *testing.T) *site {
@@ -146,7 +146,7 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}), Audit: s.db,
 		Tokens: s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, Platform: s.db, Providers: []*dashboard.Provider{s.provider()},
 		URL: public, TrustedProxies: proxies, SecretDetails: replica == 1,
-		Programs: oauth.NewService(oauth.Config{Clients: s.db, Grants: grants{s.db, &s.grantsUnavailable}, Access: s.db, URL: public, Random: rand.Reader, Now: time.Now}),
+		OAuth: oauth.NewService(oauth.Config{Clients: s.db, Grants: grants{s.db, &s.grantsUnavailable}, Access: s.db, URL: public, Random: rand.Reader, Now: time.Now}),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

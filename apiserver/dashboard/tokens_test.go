@@ -53,7 +53,7 @@ func managesTokens(t *testing.T, s *site, b *browser) {
 	tab.sees("Read only")
 	tab.seesNot(newToken)
 	tab.looks("tokens")
-	tab.click(".programs .danger")
+	tab.click(".rows .danger")
 	tab.sees("Token revoked.")
 	tab.seesNot("Cursor on my laptop")
 	for replica := range s.urls {

@@ -104,7 +104,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	config.Registry, config.Stages, config.Requests = registry, counts, requests
-	config.Providers, config.Programs = external.providers, c.oauthService(ctx, s.db, log)
+	config.Providers, config.OAuth = external.providers, c.oauthService(ctx, s.db, log)
 	extracting := extractions(&config, s.db, external.models.facts, log)
 	server := apiserver.New(config)
 	stopReporting := inBackground(ctx, func(ctx context.Context) { requests.Run(ctx, s.db) })

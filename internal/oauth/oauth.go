@@ -56,8 +56,8 @@ type Grant struct {
 	Challenge   string // S256 hash of the code verifier
 }
 
-// Program is a client with access, as shown to its user.
-type Program struct {
+// ConnectedApp is a client with access, as shown to its user.
+type ConnectedApp struct {
 	ID          string // id of the grant
 	Client      string // id of the client
 	Name        string
@@ -102,9 +102,9 @@ type GrantStore interface {
 	// RevokeGrant ends the grant of a token if it belongs to the client; nil
 	// for an unknown token.
 	RevokeGrant(ctx context.Context, client string, kind tenant.TokenKind, h tenant.Hash) error
-	// Programs returns the clients with access to the user's data, newest
+	// ConnectedApps returns the clients with access to the user's data, newest
 	// first.
-	Programs(ctx context.Context, scope tenant.Scope) ([]Program, error)
+	ConnectedApps(ctx context.Context, scope tenant.Scope) ([]ConnectedApp, error)
 	// EndGrant ends a grant of the user; NotFound.
 	EndGrant(ctx context.Context, scope tenant.Scope, id string) error
 }

@@ -73,8 +73,10 @@ func (s *store) RevokeGrant(_ context.Context, client string, kind tenant.TokenK
 	return nil
 }
 
-func (*store) Programs(context.Context, tenant.Scope) ([]oauth.Program, error) { return nil, nil }
-func (*store) EndGrant(context.Context, tenant.Scope, string) error            { return nil }
+func (*store) ConnectedApps(context.Context, tenant.Scope) ([]oauth.ConnectedApp, error) {
+	return nil, nil
+}
+func (*store) EndGrant(context.Context, tenant.Scope, string) error { return nil }
 func (*store) IdentifyHolder(context.Context, tenant.TokenKind, tenant.Hash) (tenant.Identity, error) {
 	return tenant.Identity{}, fault.New(fault.Unauthorized, "no such token")
 }

@@ -55,9 +55,9 @@ func (s *Service) Holder(ctx context.Context, kind tenant.TokenKind, secret stri
 	return s.Access.IdentifyHolder(ctx, kind, tenant.HashSecret(secret))
 }
 
-// Programs returns the clients with access to the user's data, newest first.
-func (s *Service) Programs(ctx context.Context, who tenant.Scope) ([]Program, error) {
-	return s.Grants.Programs(ctx, who)
+// ConnectedApps returns the clients with access to the user's data, newest first.
+func (s *Service) ConnectedApps(ctx context.Context, who tenant.Scope) ([]ConnectedApp, error) {
+	return s.Grants.ConnectedApps(ctx, who)
 }
 
 // Disconnect ends the access of a client immediately; NotFound.

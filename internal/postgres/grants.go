@@ -188,18 +188,18 @@ func (d *DB) RevokeGrant(ctx context.Context, client string, kind tenant.TokenKi
 	return nil
 }
 
-// Programs implements oauth.GrantStore.
-func (d *DB) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Program, error) {
-	var out []oauth.Program
+// ConnectedApps implements oauth.GrantStore.
+func (d *DB) ConnectedApps(ctx context.Context, scope tenant.Scope) ([]oauth.ConnectedApp, error) {
+	var out []oauth.ConnectedApp
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		rows, err := q.ListGrants(ctx, db.ListGrantsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
-		out = collect(rows, func(r db.ListGrantsRow) oauth.Program {
-			return oauth.Program{ID: r.ID, Client: r.ClientID, Name: r.Name, RedirectURI: r.RedirectUri, GivenAt: r.CreatedAt, RefreshedAt: r.RefreshedAt}
+		out = collect(rows, func(r db.ListGrantsRow) oauth.ConnectedApp {
+			return oauth.ConnectedApp{ID: r.ID, Client: r.ClientID, Name: r.Name, RedirectURI: r.RedirectUri, GivenAt: r.CreatedAt, RefreshedAt: r.RefreshedAt}
 		})
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list programs: %w", err)
+		return nil, fmt.Errorf("list grants: %w", err)
 	}
 	return out, nil
 }

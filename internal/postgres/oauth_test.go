@@ -214,7 +214,7 @@ func TestSecretsExpire(t *testing.T) {
 	}
 	exec(t, g.owner, "update oauth_secrets set expires_at = now()")
 	wantKind(t, "an expired refresh token", g.refresh(t, 2, g.next()), fault.NotFound)
-	if got, err := g.Programs(t.Context(), g.scope); err != nil || len(got) != 0 {
+	if got, err := g.ConnectedApps(t.Context(), g.scope); err != nil || len(got) != 0 {
 		t.Errorf("listed: %+v, %v", got, err)
 	}
 	g.grant(t, 2)
@@ -296,8 +296,8 @@ func TestGrantsEndAsSessionsDo(t *testing.T) {
 			if err := g.refresh(t, 1, g.next()); (err == nil) != tc.valid {
 				t.Errorf("refresh: %v", err)
 			}
-			if got, err := g.Programs(t.Context(), g.scope); err != nil || (len(got) == 1) != tc.valid {
-				t.Errorf("programs: %+v, %v", got, err)
+			if got, err := g.ConnectedApps(t.Context(), g.scope); err != nil || (len(got) == 1) != tc.valid {
+				t.Errorf("connected apps: %+v, %v", got, err)
 			}
 		})
 	}
@@ -313,12 +313,12 @@ func (g *grantEnv) apply(t *testing.T, spec tenant.Spec) {
 // disconnects ends the grant, which no other user can do.
 func (g *grantEnv) disconnects(t *testing.T) {
 	t.Helper()
-	got, err := g.Programs(t.Context(), g.scope)
+	got, err := g.ConnectedApps(t.Context(), g.scope)
 	if err != nil || len(got) != 1 || got[0].Name != "Claude" || got[0].RedirectURI != "https://a/" || got[0].GivenAt.IsZero() || got[0].RefreshedAt.IsZero() {
-		t.Fatalf("programs: %+v, %v", got, err)
+		t.Fatalf("connected apps: %+v, %v", got, err)
 	}
 	for _, other := range g.users[1:] {
-		if got, err := g.Programs(t.Context(), other); err != nil || len(got) != 0 {
+		if got, err := g.ConnectedApps(t.Context(), other); err != nil || len(got) != 0 {
 			t.Errorf("another user sees %+v, %v", got, err)
 		}
 		wantKind(t, "another user", g.EndGrant(t.Context(), other, got[0].ID), fault.NotFound)

@@ -29,7 +29,7 @@ const formType = "application/x-www-form-urlencoded"
 func TestMisusedSecrets(t *testing.T) {
 	t.Parallel()
 	applyTenant(t, "misused", "")
-	given := authorizeProgram(t, "misused", "alice")
+	given := authorizeApp(t, "misused", "alice")
 	token, password := secret(t, "misused", "alice", "token"), secret(t, "misused", "alice", "password")
 	send := func(method, path, kind, body, bearer string, want int) []byte {
 		t.Helper()
@@ -77,7 +77,7 @@ func TestMisusedSecrets(t *testing.T) {
 		send("POST", path, "application/json", body, token, 400)
 	}
 	// One app stays connected, so that its rows are searched as well.
-	if status := usesMCP(t, authorizeProgram(t, "misused", "alice").access); status != http.StatusOK {
+	if status := usesMCP(t, authorizeApp(t, "misused", "alice").access); status != http.StatusOK {
 		t.Errorf("request of the second app: %d", status)
 	}
 	form := url.Values{"name": {"default/misused/bob"}, "password": {password}}

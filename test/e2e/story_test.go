@@ -76,22 +76,22 @@ func TestStory(t *testing.T) {
 		return ""
 	})
 
-	program := authorizeProgram(t, "story", "alice").access
-	if status := usesMCP(t, program); status != http.StatusOK {
-		t.Errorf("request of an authorized program: %d", status)
+	app := authorizeApp(t, "story", "alice").access
+	if status := usesMCP(t, app); status != http.StatusOK {
+		t.Errorf("request of an authorized app: %d", status)
 	}
 
 	uid := kubectl(t, "", "get", "tenant", "story", "-o", "jsonpath={.metadata.uid}")
 	if rows := rowsOf(t, uid); !strings.Contains(rows, "oauth_secrets") {
-		t.Errorf("the rows are %s: what was given to the program is not among them", rows)
+		t.Errorf("the rows are %s: what was given to the app is not among them", rows)
 	}
 	outgrow(t, "story")
 	location := placementOf(t, uid)
 	kubectl(t, "", "delete", "tenant", "story", "--timeout=90s")
 	_, err = alice.ListMemories(t.Context(), nil)
 	wantStatus(t, "a token of a deleted Tenant", err, http.StatusUnauthorized)
-	if status := usesMCP(t, program); status != http.StatusUnauthorized {
-		t.Errorf("a program's access to a deleted Tenant: %d", status)
+	if status := usesMCP(t, app); status != http.StatusUnauthorized {
+		t.Errorf("an app's access to a deleted Tenant: %d", status)
 	}
 	if left := rowsOf(t, uid); left != "" {
 		t.Errorf("PostgreSQL still holds %s", left)

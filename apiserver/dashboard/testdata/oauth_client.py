@@ -41,7 +41,7 @@ class Hidden(HTMLParser):
 
 
 class Memory:
-    """Keeps tokens and the registration, as a program would in a file."""
+    """Keeps tokens and the registration, as an app would in a file."""
 
     tokens = client = None
 
@@ -70,7 +70,7 @@ class User:
             check(page.url.path == "/sign-in", f"{page.url} before signing in")
             form = Hidden(page.text).fields | {"name": NAME, "password": PASSWORD}
             page = await browser.post(URL + "/sign-in", data=form, follow_redirects=True)
-            check(page.status_code == 200 and "Python program" in page.text, f"{page.url}: {page.text}")
+            check(page.status_code == 200 and "Python client" in page.text, f"{page.url}: {page.text}")
             form = Hidden(page.text).fields | {"answer": "allow", "asked": "yes"}
             answer = await browser.post(URL + "/authorize", data=form)
             check(answer.headers["location"].startswith(CALLBACK), f"{answer.status_code} {answer.headers}")
@@ -81,7 +81,7 @@ class User:
 
 
 def provider(memory, user):
-    metadata = OAuthClientMetadata(client_name="Python program", redirect_uris=[CALLBACK],
+    metadata = OAuthClientMetadata(client_name="Python client", redirect_uris=[CALLBACK],
                                    grant_types=["authorization_code", "refresh_token"])
     return OAuthClientProvider(URL + "/mcp", metadata, memory, user.open, user.answer)
 

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// program is an authorized app with its secrets.
-type program struct{ client, code, verifier, access, refresh string }
+// connectedApp is an authorized app with its secrets.
+type connectedApp struct{ client, code, verifier, access, refresh string }
 
-// authorizeProgram signs a user in and authorizes a program through the dashboard's pages.
-func authorizeProgram(t *testing.T, tenant, user string) program {
+// authorizeApp signs a user in and authorizes an app through the dashboard's pages.
+func authorizeApp(t *testing.T, tenant, user string) connectedApp {
 	t.Helper()
 	const callback = "http://127.0.0.1:9/"
 	verifier := rand.Text() + rand.Text()
@@ -53,7 +53,7 @@ func authorizeProgram(t *testing.T, tenant, user string) program {
 	var client struct {
 		ID string `json:"client_id"`
 	}
-	post("/register", "application/json", `{"client_name":"Program of `+tenant+`","redirect_uris":["`+callback+`"]}`, http.StatusCreated, &client)
+	post("/register", "application/json", `{"client_name":"App of `+tenant+`","redirect_uris":["`+callback+`"]}`, http.StatusCreated, &client)
 	name := "default/" + tenant + "/" + user
 	post("/sign-in", form, url.Values{"name": {name}, "password": {secret(t, tenant, user, "password")}}.Encode(), http.StatusSeeOther, nil)
 	sum := sha256.Sum256([]byte(verifier))
@@ -74,7 +74,7 @@ func authorizeProgram(t *testing.T, tenant, user string) program {
 	post("/token", form, url.Values{
 		"grant_type": {"authorization_code"}, "client_id": {client.ID}, "code": {code}, "code_verifier": {verifier},
 	}.Encode(), http.StatusOK, &given)
-	return program{client.ID, code, verifier, given.Access, given.Refresh}
+	return connectedApp{client.ID, code, verifier, given.Access, given.Refresh}
 }
 
 // usesMCP calls a tool with a token and returns the status.

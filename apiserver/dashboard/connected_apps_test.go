@@ -82,13 +82,13 @@ func (s *site) signedIn(t *testing.T, replica int, u user) visitor {
 
 // The official Go client discovers the server, registers, obtains consent, calls
 // tools and refreshes its token.
-func connectsAGoProgram(t *testing.T, s *site, _ *browser) {
+func connectsAGoClient(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	v := s.signedIn(t, 1, alice) // the page is any replica's
 	asked, refreshed := 0, 0
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
-			Metadata: &oauthex.ClientRegistrationMetadata{RedirectURIs: []string{callback}, ClientName: "Go program"},
+			Metadata: &oauthex.ClientRegistrationMetadata{RedirectURIs: []string{callback}, ClientName: "Go client"},
 		},
 		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			asked++
@@ -117,7 +117,7 @@ func connectsAGoProgram(t *testing.T, s *site, _ *browser) {
 		t.Fatalf("store_memory: %+v, %v", got, err)
 	}
 	if _, body := v.get(t, "/memories"); !strings.Contains(body, "Miso the cat is grey.") {
-		t.Error("what the program stored is not its user's")
+		t.Error("what the client stored is not its user's")
 	}
 	if asked != 1 || refreshed == 0 {
 		t.Errorf("the user was asked %d times, the access refreshed %d times", asked, refreshed)
@@ -140,7 +140,7 @@ func (c counted) Token() (*oauth2.Token, error) {
 }
 
 // The official Python client works as well.
-func connectsAPythonProgram(t *testing.T, s *site, _ *browser) {
+func connectsAPythonClient(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	cache, err := devenv.OpenCache(nil)
 	if err != nil {
@@ -157,8 +157,8 @@ func connectsAPythonProgram(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// prog is a minimal OAuth client.
-type prog struct {
+// oauthClient is a minimal OAuth client.
+type oauthClient struct {
 	t        *testing.T
 	url      string
 	id       string
@@ -166,7 +166,7 @@ type prog struct {
 }
 
 // register registers a client.
-func (s *site) register(t *testing.T, name string, redirects ...string) *prog {
+func (s *site) register(t *testing.T, name string, redirects ...string) *oauthClient {
 	t.Helper()
 	metadata, err := json.Marshal(map[string]any{"client_name": name, "redirect_uris": append(redirects, callback)})
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *site) register(t *testing.T, name string, redirects ...string) *prog {
 	if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusCreated || made.ID == "" {
 		t.Fatalf("register: %d %s", status, body)
 	}
-	return &prog{t: t, url: s.urls[0], id: made.ID, verifier: rand.Text() + rand.Text()}
+	return &oauthClient{t: t, url: s.urls[0], id: made.ID, verifier: rand.Text() + rand.Text()}
 }
 
 // send posts a body to a replica.
@@ -196,7 +196,7 @@ func (s *site) send(t *testing.T, replica int, path, body string, headers ...str
 }
 
 // request returns an authorization request with changed parameters.
-func (p *prog) request(change ...string) string {
+func (p *oauthClient) request(change ...string) string {
 	sum := sha256.Sum256([]byte(p.verifier))
 	q := url.Values{"client_id": {p.id}, "redirect_uri": {callback}, "response_type": {"code"}, "state": {`s"&<1>`}, "resource": {p.url + "/mcp"},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"}}
@@ -218,7 +218,7 @@ type pair struct {
 }
 
 // token requests the token endpoint.
-func (p *prog) token(form url.Values) pair {
+func (p *oauthClient) token(form url.Values) pair {
 	p.t.Helper()
 	res, err := http.PostForm(p.url+"/token", form)
 	if err != nil {
@@ -236,7 +236,7 @@ func (p *prog) token(form url.Values) pair {
 }
 
 // redeem redeems a code with changed parameters.
-func (p *prog) redeem(code string, change ...string) pair {
+func (p *oauthClient) redeem(code string, change ...string) pair {
 	p.t.Helper()
 	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {p.id}, "code": {code}, "redirect_uri": {callback}, "code_verifier": {p.verifier}}
 	for i := 0; i < len(change); i += 2 {
@@ -245,13 +245,13 @@ func (p *prog) redeem(code string, change ...string) pair {
 	return p.token(form)
 }
 
-func (p *prog) refresh(token string) pair {
+func (p *oauthClient) refresh(token string) pair {
 	p.t.Helper()
 	return p.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {p.id}, "refresh_token": {token}})
 }
 
 // connect obtains access from a user.
-func (p *prog) connect(v visitor) pair {
+func (p *oauthClient) connect(v visitor) pair {
 	p.t.Helper()
 	got := p.redeem(v.answer(p.t, p.url+p.request(), "allow").Query().Get("code"))
 	if got.status != http.StatusOK {

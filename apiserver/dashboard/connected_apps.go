@@ -10,9 +10,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// program is a connected app in the list of Connect → Access.
-type program struct {
-	oauth.Program
+// connectedApp is a connected app in the list of Connect → Access.
+type connectedApp struct {
+	oauth.ConnectedApp
 	Goes destination
 }
 
@@ -37,28 +37,28 @@ func destinationOf(redirect *url.URL) destination {
 // address returns the MCP URL for OAuth clients, exactly as in the resource
 // metadata, because clients compare the two. "" if OAuth is disabled.
 func (d *Dashboard) address() string {
-	if d.Programs == nil {
+	if d.OAuth == nil {
 		return ""
 	}
-	return d.Programs.Resource
+	return d.OAuth.Resource
 }
 
-// programs returns the connected apps of the user.
-func (d *Dashboard) programs(ctx context.Context, who tenant.Scope) ([]program, error) {
-	if d.Programs == nil {
+// connectedApps returns the connected apps of the user.
+func (d *Dashboard) connectedApps(ctx context.Context, who tenant.Scope) ([]connectedApp, error) {
+	if d.OAuth == nil {
 		return nil, nil
 	}
-	grants, err := d.Programs.Programs(ctx, who)
+	grants, err := d.OAuth.ConnectedApps(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]program, 0, len(grants))
-	for _, p := range grants {
-		to, err := url.Parse(p.RedirectURI)
+	out := make([]connectedApp, 0, len(grants))
+	for _, app := range grants {
+		to, err := url.Parse(app.RedirectURI)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, program{p, destinationOf(to)})
+		out = append(out, connectedApp{app, destinationOf(to)})
 	}
 	return out, nil
 }
@@ -69,7 +69,7 @@ func (d *Dashboard) disconnect(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	if err := d.Programs.Disconnect(c.UserContext(), who.Scope, form.Get("id")); err != nil {
+	if err := d.OAuth.Disconnect(c.UserContext(), who.Scope, form.Get("id")); err != nil {
 		return err
 	}
 	to := "/connect"
