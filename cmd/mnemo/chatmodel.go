@@ -20,7 +20,7 @@ type chatFlags struct {
 // chatModels are the uses of the chat model; nil if none is configured.
 type chatModels struct {
 	recalls chat.Synthesizer
-	facts   extract.Model
+	facts   *extract.OpenAI
 }
 
 // open returns the uses of the chat model.

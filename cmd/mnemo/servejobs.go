@@ -29,7 +29,7 @@ type stopper interface {
 // startJobs starts the job workers. Jobs survive the end of the context until the
 // workers are stopped, so that running ones can finish. Imports take long and are
 // interrupted instead; another worker resumes them.
-func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, counts *telemetry.Metrics, webhooks jobs.Webhooks, extracting *extract.Runner, log *slog.Logger) (stopper, error) {
+func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, counts *telemetry.Metrics, webhooks *webhook.Deliverer, extracting *extract.Runner, log *slog.Logger) (stopper, error) {
 	imports := s.db.Imports()
 	restore := importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})
 	importing := importer.New(importer.Config{
@@ -66,7 +66,7 @@ func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, cou
 
 // extractions returns the runner of extractions, and configures the server to accept them if
 // there is a chat model. Without one, the runner stores the messages of earlier requests.
-func extractions(config *apiserver.Config, db *postgres.DB, model extract.Model, log *slog.Logger) *extract.Runner {
+func extractions(config *apiserver.Config, db *postgres.DB, model *extract.OpenAI, log *slog.Logger) *extract.Runner {
 	if model != nil {
 		config.Extractions = db
 	}
@@ -74,7 +74,7 @@ func extractions(config *apiserver.Config, db *postgres.DB, model extract.Model,
 }
 
 // deliverer returns the deliverer of webhooks, or nil if they are disabled.
-func (c *serveCommand) deliverer(db *postgres.DB, log *slog.Logger) jobs.Webhooks {
+func (c *serveCommand) deliverer(db *postgres.DB, log *slog.Logger) *webhook.Deliverer {
 	if !c.Webhooks {
 		return nil
 	}

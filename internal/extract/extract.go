@@ -80,18 +80,11 @@ type Memories interface {
 	Create(ctx context.Context, who tenant.Identity, in memory.CreateInput) (memory.Created, error)
 }
 
-// Model extracts facts. OpenAI implements it.
-type Model interface {
-	// Extract returns the facts. It returns ErrInvalid if the answer is invalid, or the model
-	// refuses these messages, and Unavailable for all other errors.
-	Extract(ctx context.Context, messages []Message) ([]string, error)
-}
-
 // Runner runs the jobs.
 type Runner struct {
 	Store    Store
 	Memories Memories
-	Model    Model // nil stores messages as they are
+	Model    *OpenAI // nil stores messages as they are
 	Log      *slog.Logger
 }
 

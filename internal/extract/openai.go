@@ -37,8 +37,6 @@ type OpenAI struct {
 	model  string
 }
 
-var _ Model = (*OpenAI)(nil)
-
 // NewOpenAI returns an OpenAI. It does not connect.
 func NewOpenAI(baseURL, key, model string) (*OpenAI, error) {
 	client, err := openai.New(openai.Config{BaseURL: baseURL, APIKey: key, Timeout: timeout, MaxResponse: maxResponse})
@@ -48,7 +46,8 @@ func NewOpenAI(baseURL, key, model string) (*OpenAI, error) {
 	return &OpenAI{client, model}, nil
 }
 
-// Extract implements Model.
+// Extract returns the facts in messages. It returns ErrInvalid if the answer is invalid, or the model
+// refuses these messages, and Unavailable for all other errors.
 func (o *OpenAI) Extract(ctx context.Context, messages []Message) ([]string, error) {
 	user, err := json.Marshal(messages)
 	if err != nil {

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 
@@ -11,13 +10,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
-// Webhooks delivers events. webhook.Deliverer implements it.
-type Webhooks interface {
-	Deliver(ctx context.Context, a webhook.Args) error
-}
-
 // DeliverWebhooks adds the jobs that deliver events to webhooks.
-func DeliverWebhooks(c *river.Config, w Webhooks, log *slog.Logger) error {
+func DeliverWebhooks(c *river.Config, w *webhook.Deliverer, log *slog.Logger) error {
 	if err := add(c.Workers, log, jobTimeout, w.Deliver); err != nil {
 		return fmt.Errorf("register worker: %w", err)
 	}

@@ -22,29 +22,10 @@ const (
 	page = 100
 )
 
-// Memories stores memories; memory.Service implements it.
-type Memories interface {
-	Create(ctx context.Context, who tenant.Identity, in memory.CreateInput) (memory.Created, error)
-	List(ctx context.Context, who tenant.Identity, in memory.ListInput) (memory.Listing, error)
-	DeleteMany(ctx context.Context, who tenant.Identity, ids []string) (memory.Bulk, error)
-}
-
-// Chats stores conversations; chat.Service implements it.
-type Chats interface {
-	Ingest(ctx context.Context, who tenant.Identity, in chat.IngestInput) (chat.Outcome, error)
-	List(ctx context.Context, who tenant.Identity, f chat.ConversationFilter) ([]chat.Conversation, int, error)
-	Delete(ctx context.Context, who tenant.Identity, ids []string) ([]string, error)
-}
-
-var (
-	_ Memories = (*memory.Service)(nil)
-	_ Chats    = (*chat.Service)(nil)
-)
-
 // Service adds and removes sample data.
 type Service struct {
-	Memories Memories
-	Chats    Chats
+	Memories *memory.Service
+	Chats    *chat.Service
 }
 
 // Add stores the sample data, dated relative to now. What the user already has is not
