@@ -13,6 +13,7 @@ weights learned without it to stderr, and the weights learned from all to stdout
 """
 
 import collections
+import datetime
 import functools
 import json
 import math
@@ -173,13 +174,15 @@ def signs(question, names, message, text, label):
     me = bool(ME.search(question)) and not you
     month = day = False
     for d1, name, d2, year in DATE.findall(question):
-        number = int(d1 + d2 or 0)
+        number = 0 if d1 and d2 else int(d1 + d2 or 0)
         if name.lower() == "may" and not number and not year:
             continue
-        y, m, d = map(int, message["time"][:10].split("-"))
-        if m == MONTHS.index(name.lower()) + 1 and (not year or int(year) == y):
+        at, named = datetime.date.fromisoformat(message["time"][:10]), MONTHS.index(name.lower()) + 1
+        if at.month == named and (not year or int(year) == at.year):
             month = True
-            day = day or 0 < number <= 31 and abs(d - number) <= 3
+        for y in range(at.year - 1, at.year + 2):
+            if 0 < number <= 31 and (not year or int(year) == y):
+                day = day or abs((at - datetime.date(y, named, 1)).days + 1 - number) <= 3
     return {
         "speaker": (1 if label in names else -1) if label and names else 0,
         "human": not label and human, "me": not label and human and me, "you": not label and not human and you,

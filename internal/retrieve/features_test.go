@@ -153,10 +153,30 @@ func TestNamedDates(t *testing.T) {
 		"on 3 May":                       {true, true},
 		"May I ask?":                     {false, false},
 		"in June":                        {false, false},
+		"1 May 2":                        {false, false}, // not 12 May
+		"on 9 May":                       {true, false},
+		"on 30 April":                    {false, false},
 	} {
 		month, day := writtenOn(namedDates(question), at)
 		if got := [2]bool{month, day}; got != want {
 			t.Errorf("%q: month and day %v, want %v", question, got, want)
+		}
+	}
+}
+
+// A message is near a day of another month or year.
+func TestWrittenNearTheEndOfAMonth(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2023, time.January, 1, 23, 0, 0, 0, time.UTC)
+	for question, want := range map[string]bool{
+		"on 30 December": true, "on 30 December 2022": true, "on December 28": false, "on 30 December 2023": false, "on January 4": true, "on 5 January": false,
+	} {
+		month, day := writtenOn(namedDates(question), at)
+		if day != want {
+			t.Errorf("%q: near the day %v, want %v", question, day, want)
+		}
+		if named := strings.Contains(question, "January"); month != named {
+			t.Errorf("%q: in the month %v, want %v", question, month, named)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -113,7 +114,9 @@ func namedDates(question string) []namedDate {
 	var out []namedDate
 	for _, m := range dateForm.FindAllStringSubmatch(question, -1) {
 		d := namedDate{month: months[strings.ToLower(m[2])]}
-		d.day, _ = strconv.Atoi(m[1] + m[3]) // 0 if neither or, as for "3 May 4", both
+		if m[1] == "" || m[3] == "" { // "1 May 2" names no day
+			d.day, _ = strconv.Atoi(m[1] + m[3])
+		}
 		d.year, _ = strconv.Atoi(m[4])
 		if d.day > 31 {
 			d.day = 0
@@ -126,12 +129,26 @@ func namedDates(question string) []namedDate {
 	return out
 }
 
+// daysFrom returns the number of days between the date, of any year if it names none, and
+// a time.
+func (d namedDate) daysFrom(at time.Time) int {
+	const day = 24 * time.Hour
+	written := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
+	least := math.MaxInt
+	for year := at.Year() - 1; year <= at.Year()+1; year++ {
+		if d.year == 0 || d.year == year {
+			least = min(least, int(written.Sub(time.Date(year, d.month, d.day, 0, 0, 0, 0, time.UTC)).Abs()/day))
+		}
+	}
+	return least
+}
+
 // writtenOn reports whether a message was written in a named month, and within three
-// days of a named day of it.
+// days of a named day.
 func writtenOn(dates []namedDate, at time.Time) (month, day bool) {
 	in := func(d namedDate) bool {
 		return !at.IsZero() && at.Month() == d.month && (d.year == 0 || at.Year() == d.year)
 	}
-	near := func(d namedDate) bool { return in(d) && d.day != 0 && max(at.Day()-d.day, d.day-at.Day()) <= 3 }
+	near := func(d namedDate) bool { return !at.IsZero() && d.day != 0 && d.daysFrom(at) <= 3 }
 	return slices.ContainsFunc(dates, in), slices.ContainsFunc(dates, near)
 }
