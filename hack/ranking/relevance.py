@@ -1,6 +1,8 @@
-"""Learns the weights in internal/retrieve/relevance.json: the probability that the results for a question are relevant.
+"""Learns weights of the features in internal/retrieve/relevance.json: the probability that the results for a question are relevant.
 
-    python hack/ranking/relevance.py UNITS MODEL CACHE PAIRS > internal/retrieve/relevance.json
+    python hack/ranking/relevance.py UNITS MODEL CACHE PAIRS > relevance.json
+
+The weights in internal/retrieve/relevance.json come from an earlier selection of questions and reject more: see docs/retrieval.md.
 
 UNITS, MODEL and CACHE are those of fit.py; PAIRS is test/e2e/testdata/paraphrases.tsv. Relevant are the sources
 of the questions, memories asked for by a paraphrase, and texts asked for by rare words. Irrelevant is everything for gibberish, questions

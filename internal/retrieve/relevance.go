@@ -38,7 +38,8 @@ type relevanceModel struct {
 	References references
 }
 
-// Learned on the tune sets by hack/ranking/relevance.py. See docs/retrieval.md.
+// Learned by a logistic regression on the tune sets. hack/ranking/relevance.py learns other weights from a
+// similar selection of questions, which reject less: see docs/retrieval.md.
 //
 //go:embed relevance.json
 var relevanceFile []byte
