@@ -48,9 +48,12 @@ def values_of(question, text):
 
 def statement(question, texts, weights, clauses):
     """The share of the question's terms, the values and whether there is a cue, of the best statement with a value."""
-    best = None
-    for text in texts:
-        parts = [p for p in END.split(text.split("```")[0]) if p.strip()]
+    best, code, last = None, False, None
+    for unit, text in texts:
+        blocks = text.split("```")
+        inside = code and unit == last + 1
+        code, last = inside == (len(blocks) % 2 == 1), unit
+        parts = [p for p in END.split(blocks[0]) if p.strip() and not inside]
         for i in range(len(parts)):
             part = " ; ".join(parts[i:i + clauses])
             values = values_of(question, part)
@@ -65,9 +68,9 @@ def newer_first(history, question, ranking, units, depth=DEPTH, about=ABOUT, equ
     if not fit.ME.search(question) or not VALUE.search(question) or fit.YOU.search(question) or PAST.search(question):
         return ranking
     asked, df, texts = set(fit.terms(question)), collections.Counter(), collections.defaultdict(list)
-    for i in units:
+    for i in sorted(units):
         u = history["units"][i]
-        texts[u["c"], u["m"]].append(u["t"])
+        texts[u["c"], u["m"]].append((i, u["t"]))
         df.update(asked & set(fit.terms(u["t"])))
     idf = {t: math.log(1 + (len(units) - df[t] + 0.5) / (df[t] + 0.5)) for t in asked}
     weights = {t: v / sum(idf.values()) for t, v in idf.items()}

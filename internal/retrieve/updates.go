@@ -142,14 +142,13 @@ func (c *comparison) termWeights() map[string]float64 {
 }
 
 // bestStatement returns the statement of a message that contains a value that fits the question,
-// and most of its terms. Code is not searched.
+// and most of its terms. Code is not searched, nor is what follows it in a piece.
 func bestStatement(pieces []Described, weights map[string]float64, values func(text string) []string) (best statement, ok bool) {
 	asked := make(map[string]bool, len(weights))
 	for t := range weights {
 		asked[t] = true
 	}
-	for _, d := range pieces {
-		text, _, _ := strings.Cut(d.Text, "```")
+	for _, text := range prose(pieces) {
 		clauses := slices.DeleteFunc(clauseEnd.Split(text, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
 		for i := range clauses {
 			part := strings.Join(clauses[i:min(len(clauses), i+statementClauses)], " ; ")
@@ -164,4 +163,19 @@ func bestStatement(pieces []Described, weights map[string]float64, values func(t
 		}
 	}
 	return best, ok
+}
+
+// prose returns the text of each piece up to the first code block. A piece that begins inside
+// one has none, if the piece before is a candidate too.
+func prose(pieces []Described) (out []string) {
+	pieces = slices.SortedStableFunc(slices.Values(pieces), func(a, b Described) int { return cmp.Compare(a.Start, b.Start) })
+	code, end := false, 0
+	for _, d := range pieces {
+		parts := strings.Split(d.Text, "```")
+		if code = code && d.Start == end; !code {
+			out = append(out, parts[0])
+		}
+		code, end = code == (len(parts)%2 == 1), d.End
+	}
+	return out
 }

@@ -137,6 +137,30 @@ func TestNewerFirstOrdersTheChain(t *testing.T) {
 	}
 }
 
+// Code is no prose, also if it begins in the piece before.
+func TestProse(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		pieces []Described
+		want   []string
+	}{
+		"One":     {"up to the code", []Described{{Text: "a ```x``` b"}}, []string{"a "}},
+		"Inside":  {"the second piece begins with code", []Described{{End: 5, Text: "a ```"}, {Start: 5, End: 6, Text: "x"}, {Start: 6, Text: "y```b"}}, []string{"a "}},
+		"Order":   {"the order of the candidates does not matter", []Described{{Start: 5, Text: "x```b"}, {End: 5, Text: "a ```"}}, []string{"a "}},
+		"After":   {"the code ends in the piece before", []Described{{End: 9, Text: "a ```x```"}, {Start: 9, Text: "b"}}, []string{"a ", "b"}},
+		"Closed":  {"or in the second one", []Described{{End: 5, Text: "a ```"}, {Start: 5, End: 9, Text: "x```"}, {Start: 9, Text: "b"}}, []string{"a ", "b"}},
+		"Missing": {"the piece between is no candidate", []Described{{End: 5, Text: "a ```"}, {Start: 7, Text: "b"}}, []string{"a ", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(tc.want, prose(tc.pieces)); d != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, d)
+			}
+		})
+	}
+}
+
 // For any messages, no statement ranks below one that it replaces, the results stay the same, and their scores remain in descending order.
 func TestNewerFirstProperties(t *testing.T) {
 	t.Parallel()
