@@ -169,6 +169,16 @@ func (f fakeMemories) Count(_ context.Context, scope tenant.Scope, _ filter.Filt
 	return len(u.memories), err
 }
 
+func (f fakeMemories) Matching(_ context.Context, scope tenant.Scope, _ filter.Filter, limit int) ([]string, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	var ids []string
+	for _, m := range u.memories[:min(limit, len(u.memories))] {
+		ids = append(ids, m.ID)
+	}
+	return ids, err
+}
+
 func (f fakeMemories) Groups(_ context.Context, scope tenant.Scope, _, _ int) (groups []memory.Group, n int, err error) {
 	u, end, err := f.begin(scope)
 	defer end()

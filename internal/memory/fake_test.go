@@ -37,6 +37,7 @@ type fakes struct {
 	newer    map[string]string
 	merged   MergeInput
 	unmerged UnmergeInput
+	listed   int
 
 	storeFails, indexFails, embedFails, searchFails error
 }
@@ -52,6 +53,7 @@ func (f *fakes) Create(_ context.Context, _ tenant.Scope, m NewMemory) (Created,
 }
 
 func (f *fakes) List(_ context.Context, _ tenant.Scope, q Filter) ([]Memory, bool, error) {
+	f.listed += len(f.memories)
 	list := slices.Clone(f.memories)
 	if q.Newest {
 		slices.Reverse(list)
@@ -77,6 +79,14 @@ func (f *fakes) ByID(_ context.Context, _ tenant.Scope, ids []string, _ time.Tim
 
 func (f *fakes) Count(context.Context, tenant.Scope, filter.Filter) (int, error) {
 	return len(f.memories), f.storeFails
+}
+
+func (f *fakes) Matching(_ context.Context, _ tenant.Scope, _ filter.Filter, limit int) ([]string, error) {
+	var ids []string
+	for _, m := range f.memories[:min(limit, len(f.memories))] {
+		ids = append(ids, m.ID)
+	}
+	return ids, f.storeFails
 }
 
 func (f *fakes) Groups(context.Context, tenant.Scope, int, int) ([]Group, int, error) {

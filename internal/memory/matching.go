@@ -26,18 +26,20 @@ func (s *Service) Groups(ctx context.Context, who tenant.Identity, skip, limit i
 	return groups, all, nil
 }
 
+// matchBatch is the number of memories that one transaction of DeleteMatching deletes.
+const matchBatch = 1000
+
 // DeleteMatching deletes the memories that match a filter, in batches, and returns their
 // number.
 func (s *Service) DeleteMatching(ctx context.Context, who tenant.Identity, where filter.Filter) (int, error) {
 	deleted := 0
 	for {
-		batch, more, err := s.Store.List(ctx, who.Scope, Filter{Where: where, Limit: page})
+		ids, err := s.Store.Matching(ctx, who.Scope, where, matchBatch)
 		if err != nil {
 			return deleted, fmt.Errorf("list memories: %w", err)
 		}
-		ids := make([]string, len(batch))
-		for i, m := range batch {
-			ids[i] = m.ID
+		if len(ids) == 0 {
+			return deleted, nil
 		}
 		done, err := s.Store.Delete(ctx, who.Scope, ids)
 		if err != nil {
@@ -46,7 +48,7 @@ func (s *Service) DeleteMatching(ctx context.Context, who tenant.Identity, where
 		deleted += len(done.IDs)
 		// On failure the index job removes them.
 		_ = s.unindex(ctx, who, done.Units)
-		if !more {
+		if len(ids) < matchBatch {
 			return deleted, nil
 		}
 	}

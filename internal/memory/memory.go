@@ -182,10 +182,12 @@ type Store interface {
 	Merger
 }
 
-// Counter is the part of a Store that counts memories.
+// Counter is the part of a Store that counts and finds memories without reading them.
 type Counter interface {
 	// Count returns the number of memories that match the filter.
 	Count(ctx context.Context, scope tenant.Scope, where filter.Filter) (int, error)
+	// Matching returns the ids of the oldest memories that match the filter, at most limit.
+	Matching(ctx context.Context, scope tenant.Scope, where filter.Filter, limit int) ([]string, error)
 	// Groups returns a page of the groups of the user's memories, in order of kind and
 	// name, and the number of all groups.
 	Groups(ctx context.Context, scope tenant.Scope, skip, limit int) ([]Group, int, error)

@@ -81,6 +81,12 @@ func (b *testBundle) checkFilter(ctx context.Context, r *rapid.T, scope tenant.S
 	if !slices.Equal(got, want) {
 		r.Fatalf("%s lists %d of %d memories, want %d: %+v", raw, len(got), len(all), len(want), all)
 	}
+	for _, limit := range []int{99, 2} {
+		ids, err := b.Memories().Matching(ctx, scope, where, limit)
+		if err != nil || !slices.Equal(ids, want[:min(limit, len(want))]) {
+			r.Fatalf("Matching of %s, at most %d = %v, %v, want of %v", raw, limit, ids, err, want)
+		}
+	}
 	owners, more, err := b.Match(ctx, scope, retrieve.Query{Kind: retrieve.Memory, Where: where})
 	slices.Reverse(owners) // newest first
 	if err != nil || more || !slices.Equal(owners, want) && len(want) > 0 {

@@ -116,6 +116,21 @@ func (m Memories) Count(ctx context.Context, scope tenant.Scope, where filter.Fi
 	return n, nil
 }
 
+// Matching implements memory.Store.
+func (m Memories) Matching(ctx context.Context, scope tenant.Scope, where filter.Filter, limit int) ([]string, error) {
+	var ids []string
+	err := m.DB.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) (err error) {
+		args := []any{string(scope.Tenant), int64(scope.User), limit}
+		sql := "select m.id::text from memories m where m.tenant_id = $1 and m.user_id = $2 and " + whereSQL(where, &args) + " order by m.seq limit $3"
+		ids, err = collectIDs(ctx, tx, sql, args)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find memories: %w", err)
+	}
+	return ids, nil
+}
+
 // Groups implements memory.Store.
 func (m Memories) Groups(ctx context.Context, scope tenant.Scope, skip, limit int) ([]memory.Group, int, error) {
 	var out []memory.Group
