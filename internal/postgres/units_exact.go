@@ -79,21 +79,44 @@ func (d *DB) Exact(
 // counts only the matching units: the index has no times, so scoring as many of
 // them here as possible improves the result.
 func countUnits(ctx context.Context, tx db.DBTX, q *db.Queries, scope tenant.Scope, query retrieve.Query) (int64, error) {
-	if !byMessage(query) {
+	if !byMessage(query) && !byOwner(query) {
 		return q.CountUnits(ctx, db.CountUnitsParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), AtMost: placement.ExactUnits + 1,
 		})
 	}
+	// The indexes are partial, so the kind must be a constant in the plan.
+	sql := fmt.Sprintf(`select count(*) from (select from units u where tenant_id = $1 and user_id = $2 and kind = %d and active`, query.Kind)
+	args := []any{string(scope.Tenant), int64(scope.User), placement.ExactUnits + 1}
+	if byOwner(query) {
+		sql += ` and ` + createdBetween(query.Kind, "$4", "$5")
+		args = append(args, optionalTime(query.From), optionalTime(query.To))
+	}
+	if byMessage(query) {
+		sql += ` and ` + writtenBetween(fmt.Sprintf("$%d", len(args)+1), fmt.Sprintf("$%d", len(args)+2))
+		args = append(args, optionalTime(query.After), optionalTime(query.Before))
+	}
 	var n int64
-	err := tx.QueryRow(ctx, `select count(*) from (select from units u where tenant_id = $1 and user_id = $2 and kind = 2 and active
-		and `+writtenBetween("$3", "$4")+` limit $5) s`, string(scope.Tenant), int64(scope.User),
-		optionalTime(query.After), optionalTime(query.Before), placement.ExactUnits+1).Scan(&n)
+	err := tx.QueryRow(ctx, sql+` limit $3) s`, args...).Scan(&n)
 	return n, err
 }
+
+// byOwner reports whether the query filters on the creation of memories or conversations.
+func byOwner(query retrieve.Query) bool { return !query.From.IsZero() || !query.To.IsZero() }
 
 // byMessage reports whether the query filters on the time of messages.
 func byMessage(query retrieve.Query) bool {
 	return query.Kind == retrieve.Chat && (!query.After.IsZero() || !query.Before.IsZero())
+}
+
+// createdBetween returns the condition that the memory or conversation of unit u was created at
+// or after the first time and before the second; null means unbounded.
+func createdBetween(kind retrieve.Kind, from, to string) string {
+	owners, owner := "memories", "memory_id"
+	if kind == retrieve.Chat {
+		owners, owner = "conversations", "conversation_id"
+	}
+	return `exists (select from ` + owners + ` o where o.tenant_id = $1 and o.user_id = $2 and o.id = u.` + owner + `
+		and o.created_at >= coalesce(` + from + `::timestamptz, '-infinity') and o.created_at < coalesce(` + to + `::timestamptz, 'infinity'))`
 }
 
 // writtenBetween returns the condition that the message of unit u was written at or
@@ -133,14 +156,9 @@ func readVectors(
 	ctx context.Context, tx db.DBTX, scope tenant.Scope, query retrieve.Query, source string, limit int,
 	coverage *retrieve.Coverage, each func(id retrieve.UnitID, stored []byte),
 ) error {
-	owners, owner := "memories", "memory_id"
-	if query.Kind == retrieve.Chat {
-		owners, owner = "conversations", "conversation_id"
-	}
 	sql := `select u.id, case $10::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end from (` + source + `) u where ($4::bigint = 0 or u.group_id = $4)`
-	if !query.From.IsZero() || !query.To.IsZero() {
-		sql += ` and exists (select from ` + owners + ` o where o.tenant_id = $1 and o.user_id = $2 and o.id = u.` + owner + `
-			and o.created_at >= coalesce($5::timestamptz, '-infinity') and o.created_at < coalesce($6::timestamptz, 'infinity'))`
+	if byOwner(query) {
+		sql += ` and ` + createdBetween(query.Kind, "$5", "$6")
 	} else {
 		sql += ` and $5::timestamptz is null and $6::timestamptz is null`
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -147,6 +148,42 @@ func TestExactFilters(t *testing.T) {
 	hits, _, err := b.exact(t.Context(), b.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 1}, v)
 	if err != nil || len(hits) != 0 {
 		t.Errorf("after the deletion: %v, %v, want no hits", hits, err)
+	}
+}
+
+// The few units of a time are all scored, also if the user has too many others for that: the
+// index has no times.
+func TestExactScoresAllUnitsOfATime(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, v := b.users[0], randomUnit(rand.New(rand.NewPCG(9, 9)))
+	embed := func(string) []float32 { return v }
+	last := b.remember(t, scope, "last week", embed)
+	want := b.unitsOf(t, last)
+	b.insertUnits(t, scope, b.remember(t, scope, "another time", embed), placement.ExactUnits, "now() - interval '1 hour'")
+	exec(t, b.owner, "update units set indexed_at = now() - interval '1 hour'")
+	exec(t, b.owner, "update memories set created_at = $1", start)
+	exec(t, b.owner, "update memories set created_at = $1 where id = $2", start.AddDate(0, 0, 7), last)
+	for name, q := range map[string]retrieve.Query{
+		"from": {From: start.AddDate(0, 0, 7)}, "both": {From: start.AddDate(0, 0, 6), To: start.AddDate(0, 0, 8)},
+	} {
+		q.Kind, q.Limit = retrieve.Memory, 10
+		hits, coverage, err := b.exact(t.Context(), scope, q, v)
+		if err != nil || len(hits) != 1 || hits[0].ID != want[0] || !coverage.All {
+			t.Errorf("%s: %v, %+v, %v, want the unit %d of all that match", name, hits, coverage, err, want[0])
+		}
+	}
+	for name, q := range map[string]retrieve.Query{"all": {}, "to": {To: start.AddDate(0, 0, 1)}} {
+		q.Kind = retrieve.Memory
+		if few, err := b.Few(t.Context(), scope, q); few || err != nil {
+			t.Errorf("%s: few %v, %v, want more than %d units", name, few, err, placement.ExactUnits)
+		}
+	}
+	for name, q := range map[string]retrieve.Query{"created": {From: start}, "created and written": {To: start, After: start}} {
+		q.Kind = retrieve.Chat
+		if few, err := b.Few(t.Context(), scope, q); !few || err != nil {
+			t.Errorf("%s: few %v, %v, want none in conversations", name, few, err)
+		}
 	}
 }
 
