@@ -26,9 +26,11 @@ func TestIndexIsAddedAndRemoved(t *testing.T) {
 	u.mustFind(t)
 
 	operator.Kill()
-	operator = h.Operate(t)
 	connected := u.at(h.Serve(t))
-	whileInUse(t, []*user{u, connected}, func() { u.wantIndexed(t, true) })
+	whileInUse(t, []*user{u, connected}, func() {
+		operator = h.Operate(t)
+		u.wantIndexed(t, true)
+	})
 	h.server.Kill()
 	connected.settle(t)
 	connected.isIndexed(t)
@@ -36,9 +38,11 @@ func TestIndexIsAddedAndRemoved(t *testing.T) {
 	left := connected.location(t)
 
 	operator.Kill()
-	h.Operate(t, "MNEMO_INDEX=none")
 	leaving := u.at(h.Serve(t, "MNEMO_INDEX=none"))
-	whileInUse(t, []*user{connected, leaving}, func() { u.wantIndexed(t, false) })
+	whileInUse(t, []*user{connected, leaving}, func() {
+		h.Operate(t, "MNEMO_INDEX=none")
+		u.wantIndexed(t, false)
+	})
 	if _, err := h.Owner.Exec(t.Context(), "update river_job set scheduled_at = now(), state = 'available' where kind = 'placement.drop' and state = 'scheduled'"); err != nil {
 		t.Fatal(err)
 	}
