@@ -78,6 +78,37 @@ func TestMemoryRoundTrips(t *testing.T) {
 	}
 }
 
+// Other writers of the tenant wait for all of them.
+func TestConversationRoundTrips(t *testing.T) {
+	t.Parallel()
+	proxy, d := newFlakyConn(t, postgrestest.Create(t))
+	b := setupIn(t, d, nil)
+	conversation := newConversation("", 0, 3)
+	create := func() {
+		conversation.ExternalID = uuid.NewString()
+		b.upsert(t, b.users[0], conversation)
+	}
+	grow := func() {
+		longer := newConversation(conversation.ExternalID, 0, 5)
+		b.upsert(t, b.users[0], longer)
+	}
+	for range 3 { // prepares the statements
+		create()
+		grow()
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want int64
+	}{{"new conversation", create, 8}, {"new messages", grow, 8}, {"no change", grow, 4}} {
+		before := proxy.roundTrips.Load()
+		step.do()
+		if n := proxy.roundTrips.Load() - before; n != step.want {
+			t.Errorf("%s: %d round trips, want %d", step.name, n, step.want)
+		}
+	}
+}
+
 func TestWriteScope(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
