@@ -66,7 +66,8 @@ func (s *Service) rank(ctx context.Context, who tenant.Identity, in ListInput, d
 	if err != nil {
 		return res, fmt.Errorf("search memories: %w", err)
 	}
-	return res, s.newerFirst(ctx, who, in, &res)
+	err = s.newerFirst(ctx, who, in, &res)
+	return res, err
 }
 
 // followedBy appends the matches of a deeper ranking that the first one does not have. Their

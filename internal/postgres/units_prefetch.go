@@ -17,12 +17,15 @@ type storedVectors struct {
 	content []byte
 }
 
-// vectorBuffers are storedVectors of up to placement.ExactUnits units, 1.5 MB with 384 dimensions.
-var vectorBuffers = sync.Pool{New: func() any { return &storedVectors{} }}
+// vectorBuffers are *storedVectors of up to placement.ExactUnits units, 1.5 MB with 384 dimensions.
+var vectorBuffers sync.Pool
 
 // Prefetch implements retrieve.Searcher.
 func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Query) (retrieve.Prefetched, error) {
-	v := vectorBuffers.Get().(*storedVectors)
+	v, ok := vectorBuffers.Get().(*storedVectors)
+	if !ok {
+		v = &storedVectors{}
+	}
 	var coverage retrieve.Coverage
 	err := d.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) error {
 		v.ids, v.content, coverage = v.ids[:0], v.content[:0], retrieve.Coverage{All: true}

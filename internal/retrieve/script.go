@@ -10,6 +10,7 @@ import (
 // rare enough to rank by.
 type Script int
 
+// The scripts. NoScript is that of all other characters.
 const (
 	NoScript Script = iota
 	Han
