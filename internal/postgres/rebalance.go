@@ -24,7 +24,7 @@ func (d *DB) Rebalance(ctx context.Context, id tenant.ID) error {
 				return fmt.Errorf("lock usage: %w", orUnknown(err, id))
 			}
 			var err error
-			changed, err = d.rebalance(ctx, tx, q, tenant.Scope{Tenant: id})
+			changed, err = d.rebalance(ctx, tx, q, tenant.JobScope(id, tenant.NoUser))
 			if total += changed; err != nil || total == 0 || changed > 0 {
 				return err
 			}

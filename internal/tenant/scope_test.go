@@ -23,6 +23,7 @@ var scopeCreators = map[string][]string{
 	"internal/postgres/erasures.go":     {"JobScope"},
 	"internal/postgres/extractions.go":  {"JobScope"},
 	"internal/postgres/import_runs.go":  {"ImportScope"},
+	"internal/postgres/rebalance.go":    {"JobScope"},
 	"internal/postgres/applications.go": {"literal"}, // of a user of the application's tenant, by name
 	// Authentication: each looks up a credential by its hash.
 	"internal/postgres/grants.go":   {"literal"},
