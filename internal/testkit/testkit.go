@@ -3,11 +3,14 @@ package testkit
 import (
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // MilvusAddr is the address of the test Milvus with credentials.
@@ -120,13 +123,13 @@ func need(tb testing.TB, name string) string {
 }
 
 // FreeAddress returns a local address on which nothing listens, for a program that
-// needs one in its configuration.
+// needs one in its configuration. It returns none twice, and none that the kernel may choose
+// for another connection before the program listens.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := devenv.FreePort()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
