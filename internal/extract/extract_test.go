@@ -22,6 +22,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/queue"
@@ -87,6 +88,12 @@ func setup(t *testing.T) *bundle {
 
 // noSearch finds nothing.
 type noSearch struct{ memory.Searcher }
+
+// Similar implements memory.Searcher.
+func (noSearch) Similar(_ context.Context, _ tenant.Scope, _ placement.Location, _ retrieve.Query, embed func() []float32) ([]retrieve.Similar, error) {
+	embed()
+	return nil, nil
+}
 
 // says sets the answer of the model.
 func (b *bundle) says(status int, content string) {
