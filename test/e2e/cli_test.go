@@ -100,7 +100,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		"UnknownToken": {url, "mn_unknown", []string{"search", "x"}, 3, "set MNEMO_TOKEN"},
 		"NoServer":     {"http://127.0.0.1:1", token, []string{"search", "x"}, 4, "cannot reach"},
-		"BadAddress":   {"ftp://mnemo", token, []string{"search", "x"}, 1, "must be like https://"},
+		"BadAddress":   {"ftp://mnemo", token, []string{"search", "x"}, 1, "such as https://"},
 		"NoToken":      {url, "", []string{"search", "x"}, 2, "set MNEMO_TOKEN"},
 		"NothingToGet": {url, token, []string{"get", "nothing"}, 1, "no memory or conversation has the ID nothing"},
 		"NoCommand":    {url, token, []string{"search"}, 2, "expected \"<query> ...\""},
