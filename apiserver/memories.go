@@ -23,7 +23,7 @@ type createMemoryInput struct {
 		AgentID        *string   `json:"agentId,omitempty" doc:"The assistant that stores it, at most 256 bytes."`
 		RunID          *string   `json:"runId,omitempty" doc:"The session or run in which it is stored, at most 256 bytes."`
 		Tags           []string  `json:"tags,omitempty" maxItems:"32" doc:"At most 32 tags of 1 to 64 characters. Order and duplicates do not matter."`
-		CustomMetadata *object   `json:"customMetadata,omitempty" doc:"Any JSON object of at most 4,096 bytes. It counts towards the storage quota. Filters select by its members as metadata.<key>."`
+		CustomMetadata *object   `json:"customMetadata,omitempty" doc:"Any JSON object of at most 4,096 bytes. It counts toward the storage quota. Filters select by its members as metadata.<key>."`
 	} `nameHint:"CreateMemoryRequest"`
 }
 

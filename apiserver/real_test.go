@@ -343,12 +343,12 @@ func (h *testServer) fulfilsContract(t *testing.T, s realStores) {
 func (h *testServer) findsWhatWasJustStored(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "fresh", "alice", false)
-	colours := []string{"crimson", "azure", "emerald", "golden", "violet", "ivory", "scarlet", "turquoise", "amber", "silver"}
+	colors := []string{"crimson", "azure", "emerald", "golden", "violet", "ivory", "scarlet", "turquoise", "amber", "silver"}
 	things := []string{"bicycle", "teapot", "umbrella", "violin", "telescope", "backpack", "lantern", "armchair", "kayak", "typewriter"}
 	ids := make([]string, 0, 100)
 	degraded := 0 // searches that Milvus did not answer in time, as on a busy machine
 	for i := range 100 {
-		colour, thing := colours[i%10], things[i/10]
+		colour, thing := colors[i%10], things[i/10]
 		id := h.ok(t, token, "POST", "/api/memory", fmt.Sprintf(`{"text":"2025-05-09 Bought a %s %s at the flea market."}`, colour, thing)).json(t)["memoryId"].(string)
 		query := url.QueryEscape(fmt.Sprintf("which %s did I purchase that is %s?", thing, colour))
 		got := h.ok(t, token, "GET", "/api/v2/memory?count=3&query="+query, "")

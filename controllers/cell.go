@@ -42,7 +42,7 @@ func NewCellReconciler(c client.Client, live client.Reader, config Config, s Sto
 	return &CellReconciler{client: c, live: live, config: config.withDefaults(), store: s.Cells, pinger: s.CellPinger, metrics: newCellMetrics()}
 }
 
-// Reconcile moves the observed state of a Cell towards the desired state.
+// Reconcile moves the observed state of a Cell toward the desired state.
 func (r *CellReconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	c := &v1alpha1.Cell{}
 	if err := r.client.Get(ctx, req.NamespacedName, c); err != nil {

@@ -104,7 +104,7 @@ type step struct {
 	do   func(context.Context, *pass) error
 }
 
-// Reconcile moves the observed state of a Tenant towards the desired state, in
+// Reconcile moves the observed state of a Tenant toward the desired state, in
 // steps, and patches the status once at the end.
 func (r *TenantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	t := &v1alpha1.Tenant{}

@@ -596,7 +596,7 @@ type CreateMemoryRequest struct {
 	// BucketID The bucket of the memory; defaults to the user's default bucket.
 	BucketID *int64 `json:"bucketId,omitempty"`
 
-	// CustomMetadata Any JSON object of at most 4,096 bytes. It counts towards the storage quota. Filters select by its members as metadata.<key>.
+	// CustomMetadata Any JSON object of at most 4,096 bytes. It counts toward the storage quota. Filters select by its members as metadata.<key>.
 	CustomMetadata map[string]interface{} `json:"customMetadata,omitempty"`
 
 	// RunID The session or run in which it is stored, at most 256 bytes.
@@ -2058,7 +2058,7 @@ type ClientInterface interface {
 
 	// MergeMemoriesWithBody Merge near-duplicates into a memory
 	//
-	// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count towards the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+	// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
 	//
 	// Scope: `write`.
 	//
@@ -2069,7 +2069,7 @@ type ClientInterface interface {
 
 	// MergeMemories Merge near-duplicates into a memory
 	//
-	// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count towards the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+	// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
 	//
 	// Scope: `write`.
 	//
@@ -2966,7 +2966,7 @@ func (c *Requests) GetMemory(ctx context.Context, memoryID string, reqEditors ..
 
 // MergeMemoriesWithBody Merge near-duplicates into a memory
 //
-// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count towards the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
 //
 // Scope: `write`.
 //
@@ -2987,7 +2987,7 @@ func (c *Requests) MergeMemoriesWithBody(ctx context.Context, memoryID string, c
 
 // MergeMemories Merge near-duplicates into a memory
 //
-// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count towards the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
 //
 // Scope: `write`.
 //

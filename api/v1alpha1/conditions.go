@@ -25,7 +25,7 @@ const (
 
 // The condition types that are present only while they are True.
 const (
-	// Reconciling means that the operator is still working towards the desired
+	// Reconciling means that the operator is still working toward the desired
 	// state, or is retrying after an error (kstatus: InProgress).
 	Reconciling = "Reconciling"
 	// Stalled means that the operator cannot make progress until somebody acts on

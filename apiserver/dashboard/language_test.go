@@ -12,7 +12,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// unmarked returns the texts of a page that are not of the catalogue, in the language of
+// unmarked returns the texts of a page that are not of the catalog, in the language of
 // dashboard.Pseudo, which marks those that are. Content of users and names are excluded.
 const unmarked = `(() => {
 	const found = [], word = /\p{L}/u, walk = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
@@ -95,7 +95,7 @@ func (b *tab) inLanguage(lang string) {
 	b.do(network.SetCookie("mnemo_language", lang).WithURL(b.url))
 }
 
-// marked fails if the page shows texts that are not of the catalogue.
+// marked fails if the page shows texts that are not of the catalog.
 func (b *tab) marked(name string) {
 	b.t.Helper()
 	var texts []string

@@ -16,12 +16,12 @@ import (
 // languageCookie is the cookie of the language that the user chose, written by app.js.
 const languageCookie = "mnemo_language"
 
-// english is the language of the keys of the catalogues, and the default.
+// english is the language of the keys of the catalogs, and the default.
 const english = "en"
 
 // locale is a language of the dashboard with all that is rendered in it.
 type locale struct {
-	catalogue
+	messageCatalog
 	lang     string // of the html element
 	printer  *printing.Printer
 	pages    map[string]func() *template.Template
@@ -33,9 +33,9 @@ type locale struct {
 // scriptMessage is a message of app.js.
 var scriptMessage = regexp.MustCompile(`\bt\(("(?:[^"\\]|\\.)*")`)
 
-func newLocale(lang string, c catalogue, script []string) *locale {
+func newLocale(lang string, c messageCatalog, script []string) *locale {
 	tag := language.MustParse(lang)
-	l := &locale{catalogue: c, lang: lang, printer: printing.NewPrinter(tag, printing.Catalog(c.build(tag))),
+	l := &locale{messageCatalog: c, lang: lang, printer: printing.NewPrinter(tag, printing.Catalog(c.build(tag))),
 		errors: patternsOf(c.Errors), script: map[string]entry{}}
 	l.markdown = newMarkdown(l)
 	for _, key := range script {
@@ -69,9 +69,9 @@ type languages struct {
 func newLanguages(script []string) languages {
 	out := languages{byName: map[string]*locale{}}
 	var tags []language.Tag
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(catalogues)), func(lang string) bool { return lang == english })
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(catalogs)), func(lang string) bool { return lang == english })
 	for _, lang := range append([]string{english}, others...) {
-		l := newLocale(lang, catalogues[lang], script)
+		l := newLocale(lang, catalogs[lang], script)
 		out.byName[lang] = l
 		if l.Name != "" {
 			out.offered, tags = append(out.offered, l), append(tags, language.MustParse(lang))

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	inEnglish = newLocale("en", catalogues["en"], nil)
-	inGerman  = newLocale("de", catalogues["de"], nil)
+	inEnglish = newLocale("en", catalogs["en"], nil)
+	inGerman  = newLocale("de", catalogs["de"], nil)
 )
 
 func TestGermanTexts(t *testing.T) {

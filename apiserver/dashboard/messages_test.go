@@ -28,7 +28,7 @@ func usedMessages(t *testing.T) map[string]string {
 		}
 	}
 	for _, file := range matches(t, "*.go") {
-		if strings.HasSuffix(file, "_test.go") || file == "catalogue.go" {
+		if strings.HasSuffix(file, "_test.go") || file == "catalog.go" {
 			continue
 		}
 		for _, call := range goCalls(t, file) {

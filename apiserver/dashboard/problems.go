@@ -23,7 +23,7 @@ type pattern struct {
 // verb is a format verb, with the number of its argument.
 var verb = regexp.MustCompile(`%(?:\[(\d)\])?[dqsv]`)
 
-// patternsOf returns the patterns of a catalogue, the most specific ones first.
+// patternsOf returns the patterns of a catalog, the most specific ones first.
 func patternsOf(texts map[string]string) []pattern {
 	out := make([]pattern, 0, len(texts))
 	for format, text := range texts {
@@ -42,7 +42,7 @@ func patternsOf(texts map[string]string) []pattern {
 }
 
 // reason returns an error message of the domain in the language; the message itself if
-// the catalogue has none of its format.
+// the catalog has none of its format.
 func (l *locale) reason(message string) string {
 	for _, p := range l.errors {
 		if args := p.expression.FindStringSubmatch(message); args != nil {

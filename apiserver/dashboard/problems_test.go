@@ -29,10 +29,10 @@ var notShown = []string{"%s", "%s: %s", "%s. %s", "platform must be one of %s", 
 // composed are errors that the code composes.
 var composed = regexp.MustCompile(`quota exceeded|^the file contains no conversations|^internal error|^request rate limit|^a file of type |^JSON without|^a JSON list without|is not JSON; skipped$|ends unexpectedly; skipped$|^Imported only the text|^too large$`)
 
-// TestErrorsAreTranslated: the catalogues have the errors that users see, and no others.
+// TestErrorsAreTranslated: the catalogs have the errors that users see, and no others.
 func TestErrorsAreTranslated(t *testing.T) {
 	t.Parallel()
-	for lang, c := range catalogues {
+	for lang, c := range catalogs {
 		if lang == "en" {
 			continue
 		}

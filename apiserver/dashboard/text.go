@@ -75,7 +75,7 @@ func (l *locale) moment(t time.Time) string { return l.date(l.text("2 January 20
 
 // dayTag returns the element of a day.
 func (l *locale) dayTag(t time.Time) template.HTML {
-	return template.HTML(`<time datetime="` + stamp(t) + `">` + l.day(t) + `</time>`) //nolint:gosec // numbers and a text of the catalogue
+	return template.HTML(`<time datetime="` + stamp(t) + `">` + l.day(t) + `</time>`) //nolint:gosec // numbers and a text of the catalog
 }
 
 // momentTag returns the element of a time.

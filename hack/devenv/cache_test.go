@@ -70,7 +70,7 @@ func TestEnsureDiscardsIncompleteEntries(t *testing.T) {
 	}
 }
 
-func TestEnsureStopsWaitingWhenCancelled(t *testing.T) {
+func TestEnsureStopsWaitingWhenCanceled(t *testing.T) {
 	t.Parallel()
 	c := &Cache{Root: t.TempDir()}
 	ctx, cancel := context.WithCancelCause(t.Context())

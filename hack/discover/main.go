@@ -5,7 +5,7 @@
 //
 // CONFIG is a YAML list of jobs, each with job_name and kubernetes_sd_configs as in
 // Prometheus' configuration. For each job the program keeps the file DIR/JOB.json
-// up to date: the targets with all labels for relabelling, for file_sd_configs.
+// up to date: the targets with all labels for relabeling, for file_sd_configs.
 package main
 
 import (

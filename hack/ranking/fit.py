@@ -8,7 +8,7 @@ UNITS is the output of `go run ./hack/ranking FILE...`, a JSON list of histories
 MODEL is a directory with model.onnx and tokenizer.json (e5-small-v2 int8), CACHE one for the embeddings, by history: empty it after
 a new export. Needs the packages in requirements.txt. The features are those of internal/retrieve/features.go;
 a listwise softmax over the candidates of each question is fitted with L2 regularization: first with the features in NAMES, then
-also with those in CONTEXT, of which near is the first score of a neighbour. It prints the recall at 10 of each history with
+also with those in CONTEXT, of which near is the first score of a neighbor. It prints the recall at 10 of each history with
 weights learned without it to stderr, and the weights learned from all to stdout.
 """
 
@@ -146,8 +146,8 @@ def speakers(pieces):
         labels.append("" if (c, m) in first else (LABEL.match(text) or ["", ""])[1].lower())
         first.setdefault((c, m), labels[-1])
     messages = collections.Counter(c for c, _ in first)
-    labelled, named = collections.Counter(c for (c, _), l in first.items() if l), collections.Counter(first.values())
-    return [l if 2 * labelled[c] > messages[c] and (labelled[c] > 1 or named[l] > 1) else "" for (c, _, _), l in zip(pieces, labels)]
+    labeled, named = collections.Counter(c for (c, _), l in first.items() if l), collections.Counter(first.values())
+    return [l if 2 * labeled[c] > messages[c] and (labeled[c] > 1 or named[l] > 1) else "" for (c, _, _), l in zip(pieces, labels)]
 
 
 def perspective(question, names):

@@ -19,7 +19,7 @@ QUESTIONS = {
     "When did Anna visit the museum in May 2024?": [8, 4, -2, 1],
     "What did you recommend for my garden?": [2, -6, 5, 7],
 }
-# Conversation, message, sender, day, text, vector, lexical score; no text for a message that is only a neighbour.
+# Conversation, message, sender, day, text, vector, lexical score; no text for a message that is only a neighbor.
 MESSAGES = [
     ("a", 0, "human", "2024-05-02", "Anna: I visited the museum with my sister yesterday.", [7, 5, -1, 1], 0.31),
     ("a", 1, "assistant", "2024-05-02", "Ben: Wow! How did you like the museum, and your visit?", [6, 3, 0, 2], 0.28),

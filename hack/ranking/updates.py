@@ -75,12 +75,12 @@ def newer_first(history, question, ranking, units, depth=DEPTH, about=ABOUT, equ
     idf = {t: math.log(1 + (len(units) - df[t] + 0.5) / (df[t] + 0.5)) for t in asked}
     weights = {t: v / sum(idf.values()) for t, v in idf.items()}
     pieces = [(history["units"][i]["c"], history["units"][i]["m"], history["units"][i]["t"]) for i in sorted(units)]
-    labelled = {(c, m) for (c, m, _), label in zip(pieces, fit.speakers(pieces)) if label}
+    labeled = {(c, m) for (c, m, _), label in zip(pieces, fit.speakers(pieces)) if label}
     stated = []
     for m in ranking[:depth]:
         message = history["convs"][m[0]]["messages"][m[1]]
         s = statement(question, texts[m], weights, clauses)
-        if s and message["role"] == "human" and m not in labelled:
+        if s and message["role"] == "human" and m not in labeled:
             stated.append((m, message["time"], *s))
     known = {m: (time, about, values) for m, time, about, values, _ in stated}
 

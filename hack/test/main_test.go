@@ -48,7 +48,7 @@ func TestExecuteStopsCommandOnCancel(t *testing.T) {
 	}
 	cancel()
 	if code := <-done; code == 0 {
-		t.Error("exit code 0 for a cancelled command")
+		t.Error("exit code 0 for a canceled command")
 	}
 }
 

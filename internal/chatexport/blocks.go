@@ -115,7 +115,7 @@ func (c *blocks) add(b *block) {
 		c.spoken = c.spoken || strings.TrimSpace(b.text.String()) != ""
 		c.texts.add(b.text.String())
 	case "thinking", "redacted_thinking", "think":
-		c.texts.labelled("thinking", b.text.String())
+		c.texts.labeled("thinking", b.text.String())
 	case "tool_use", "server_tool_use":
 		c.texts.add("[" + label("tool", b.name) + "]")
 		c.texts.add(b.input.String())

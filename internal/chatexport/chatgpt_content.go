@@ -168,7 +168,7 @@ func (c *chatgptContent) text(files []string, hidden bool, notes *Notes) string 
 	case c.kind == "code" && strings.TrimSpace(text) != "":
 		out.add(fenced(c.language, text))
 	case c.kind == "thoughts" || c.kind == "reasoning_recap":
-		out.labelled("thinking", text)
+		out.labeled("thinking", text)
 	case textual[c.kind] || c.kind == "" && c.rest.String() == "":
 		out.add(text)
 	default:

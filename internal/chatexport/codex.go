@@ -105,7 +105,7 @@ func (in *codexSession) item(item *codexItem) error {
 		out.add(text)
 	case "reasoning":
 		m.sender = chat.Assistant
-		out.labelled("thinking", text)
+		out.labeled("thinking", text)
 		m.hidden = text == "" // encrypted
 	case "function_call", "custom_tool_call", "local_shell_call", "web_search_call":
 		m.sender = chat.Assistant
@@ -116,7 +116,7 @@ func (in *codexSession) item(item *codexItem) error {
 		c.add(&out)
 	case "function_call_output", "custom_tool_call_output":
 		m.sender = chat.Tool
-		out.labelled("result", item.output.String())
+		out.labeled("result", item.output.String())
 	default:
 		return nil
 	}

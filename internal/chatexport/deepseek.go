@@ -79,7 +79,7 @@ func readDeepSeekMessage(s *scanner, notes *Notes) (*message, error) {
 			err = s.array(func() error { return readFragment(s, &m, &out, notes) })
 		case "reasoning_content":
 			text, err = s.text()
-			out.labelled("thinking", text)
+			out.labeled("thinking", text)
 		case "content":
 			plain, err = s.text()
 		default:
@@ -120,7 +120,7 @@ func readFragment(s *scanner, m *message, out *lines, notes *Notes) error {
 	case "RESPONSE", "":
 		out.add(content)
 	case "THINK":
-		out.labelled("thinking", content)
+		out.labeled("thinking", content)
 	case "SEARCH", "READ_LINK", "TOOL_SEARCH", "TOOL_OPEN":
 		out.add("[" + label("tool", strings.ToLower(kind)) + "]")
 		out.add(content)

@@ -71,10 +71,10 @@ func (in *grokConversation) readResponse(s *scanner) error {
 	r.m.sender = sender(r.role, &in.c.Notes)
 	var out lines
 	out.add(r.files.String())
-	out.labelled("thinking", r.reasoning)
+	out.labeled("thinking", r.reasoning)
 	out.add(r.text)
 	out.add(r.images.String())
-	out.labelled("sources", r.links.String())
+	out.labeled("sources", r.links.String())
 	r.m.text = out.String()
 	return in.add(node{id: r.m.id, parent: r.parent, message: &r.m})
 }

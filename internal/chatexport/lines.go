@@ -24,9 +24,9 @@ func (l *lines) add(piece string) {
 	}
 }
 
-// labelled appends a piece with a label in brackets, such as "[thinking] …",
+// labeled appends a piece with a label in brackets, such as "[thinking] …",
 // unless it is blank.
-func (l *lines) labelled(label, piece string) {
+func (l *lines) labeled(label, piece string) {
 	if strings.TrimSpace(piece) != "" {
 		l.add("[" + label + "] " + piece)
 	}

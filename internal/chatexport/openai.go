@@ -107,7 +107,7 @@ func readRoleMessage(s *scanner, notes *Notes) (message, error) {
 	m.sender = roleSender(role, notes)
 	var out lines
 	out.add(files.String())
-	out.labelled("thinking", reasoning)
+	out.labeled("thinking", reasoning)
 	if text := content.texts.String(); m.sender == chat.Tool && strings.TrimSpace(text) != "" && !content.results {
 		out.add("[" + label("result", tool) + "]")
 	}

@@ -130,7 +130,7 @@ func details(text string) string {
 		part := detailsBlock.FindStringSubmatch(found)
 		var out lines
 		if part[1] == "reasoning" {
-			out.labelled("thinking", strings.ReplaceAll(html.UnescapeString(strings.TrimSpace(part[3])), "\n> ", "\n"))
+			out.labeled("thinking", strings.ReplaceAll(html.UnescapeString(strings.TrimSpace(part[3])), "\n> ", "\n"))
 			return strings.Replace(out.String(), "[thinking] > ", "[thinking] ", 1)
 		}
 		var c call

@@ -70,7 +70,7 @@ func (in *perplexityThread) readEntry(s *scanner) error {
 	}
 	var out lines
 	out.add(answer)
-	out.labelled("sources", links.String())
+	out.labeled("sources", links.String())
 	question := message{sender: chat.Human, text: query, at: at}
 	reply := message{sender: chat.Assistant, text: out.String(), at: at}
 	if id != "" {

@@ -229,7 +229,7 @@ func TestLocalEmbedFewTexts(t *testing.T) {
 	}
 }
 
-func TestLocalEmbedCancelled(t *testing.T) {
+func TestLocalEmbedCanceled(t *testing.T) {
 	t.Parallel()
 	l := openTest(t, LocalConfig{Workers: 1})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 // The range of composed Hangul syllables.
 const hangulFirst, hangulLast = 0xAC00, 0xD7A3
 
-// appendNormalized appends the result of BERT's normaliser for one character: nothing
+// appendNormalized appends the result of BERT's normalizer for one character: nothing
 // for control characters, one space for any white space, spaces around a Chinese
 // character, otherwise the lower-case letters without their accents.
 //

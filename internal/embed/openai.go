@@ -181,7 +181,7 @@ func (o *OpenAI) vectors(data []embedding, want int) ([][]float32, error) {
 		for i, x := range d.Embedding {
 			vector[i] = float32(x)
 		}
-		if !normalise(vector) {
+		if !normalize(vector) {
 			return nil, unusableVector{d.Index}
 		}
 		vectors[d.Index] = vector

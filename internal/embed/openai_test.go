@@ -25,7 +25,7 @@ import (
 const testKey = "sk-very-secret"
 
 // endpoint is an HTTP server for /v1/embeddings. The vector of a text is (its length, 1),
-// not normalised, and the order of the response is reversed.
+// not normalized, and the order of the response is reversed.
 type endpoint struct {
 	*httptest.Server
 	requests atomic.Int32
@@ -205,7 +205,7 @@ func TestOpenAIErrors(t *testing.T) {
 		"Dimensions":  {"another model", 200, vectors(`{"index":0,"embedding":[1,2,3]},{"index":1,"embedding":[1,2,3]}`), "3 dimensions, but 2 are configured", 1},
 		"SameIndex":   {"a duplicate index", 200, vectors(`{"index":1,"embedding":[1,2]},{"index":1,"embedding":[1,2]}`), "indexes", 1},
 		"OutOfRange":  {"an index out of range", 200, vectors(`{"index":0,"embedding":[1,2]},{"index":2,"embedding":[1,2]}`), "indexes", 1},
-		"Zero":        {"a zero vector cannot be normalised", 200, vectors(`{"index":0,"embedding":[0,0]},{"index":1,"embedding":[1,2]}`), "is zero or not finite", 1},
+		"Zero":        {"a zero vector cannot be normalized", 200, vectors(`{"index":0,"embedding":[0,0]},{"index":1,"embedding":[1,2]}`), "is zero or not finite", 1},
 		"NotBase64":   {"a string that is not base64", 200, vectors(`{"index":0,"embedding":"?"},{"index":1,"embedding":[1,2]}`), "neither numbers nor base64", 1},
 		"NullNumbers": {"a runtime's NaN", 200, vectors(`{"index":0,"embedding":[null,null]},{"index":1,"embedding":[1,2]}`), "is zero or not finite", 1},
 	}

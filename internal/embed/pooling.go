@@ -21,13 +21,13 @@ func (p pooling) apply(states []float32, dimensions int) []float32 {
 			}
 		}
 	}
-	normalise(vector)
+	normalize(vector)
 	return vector
 }
 
-// normalise scales v to length 1. It returns false and does not change v if v is
+// normalize scales v to length 1. It returns false and does not change v if v is
 // zero or not finite.
-func normalise(v []float32) bool {
+func normalize(v []float32) bool {
 	var sum float64
 	for _, x := range v {
 		sum += float64(x) * float64(x)

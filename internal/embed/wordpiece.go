@@ -18,7 +18,7 @@ const maxWord = 100
 type wordPiece struct {
 	starts    map[string]int32 // pieces that begin a word
 	rests     map[string]int32 // pieces that continue a word, without their "##"
-	special   map[string]int32 // [CLS] and others, recognised literally in texts
+	special   map[string]int32 // [CLS] and others, recognized literally in texts
 	longest   int              // bytes of the longest piece
 	unk       int32
 	cls, sep  int32
@@ -136,7 +136,7 @@ func (t *wordPiece) specialAt(text string) (id int32, size int) {
 	return id, end
 }
 
-// words collects normalised characters into words and splits these into pieces.
+// words collects normalized characters into words and splits these into pieces.
 type words struct {
 	t       *wordPiece
 	yield   func(int32) bool

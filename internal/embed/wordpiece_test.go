@@ -44,7 +44,7 @@ func TestAppendNormalized(t *testing.T) {
 				got = appendNormalized(got, r)
 			}
 			if string(got) != tc.want {
-				t.Errorf("%q normalised to %q, want %q", tc.in, string(got), tc.want)
+				t.Errorf("%q normalized to %q, want %q", tc.in, string(got), tc.want)
 			}
 		})
 	}

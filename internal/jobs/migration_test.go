@@ -241,7 +241,7 @@ func (m *migrationEnv) search(t *testing.T, of []retrieve.UnitID) int {
 func TestMigrationDuringUse(t *testing.T) {
 	t.Parallel()
 	m := setupMigration(t)
-	m.neighbor.remember(t, "The neighbour's piano is out of tune.")
+	m.neighbor.remember(t, "The neighbor's piano is out of tune.")
 	theirs := m.neighbor.reconcileUntil(t, tenant.Shared)
 	theirUnits := m.neighbor.settled(t)
 	for i := range 300 {

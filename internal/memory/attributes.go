@@ -52,7 +52,7 @@ func (a Attributes) Subject() string {
 	return string(members[KeyUser])
 }
 
-// Size is the number of bytes that count towards the storage quota.
+// Size is the number of bytes that count toward the storage quota.
 func (a Attributes) Size() int {
 	n := len(a.AgentID) + len(a.RunID) + len(a.Metadata)
 	for _, t := range a.Tags {

@@ -18,7 +18,7 @@ import (
 const MaxMerged = 100
 
 // Merger is the part of a Store that merges memories. A merged memory is in no list, search
-// or count, and still counts towards the quota. It is deleted with the memory it was merged into.
+// or count, and still counts toward the quota. It is deleted with the memory it was merged into.
 type Merger interface {
 	// Merge merges all of the memories into the kept one; those that were merged into it
 	// before are skipped. If any id is unknown it merges none and returns MissingMerge. It

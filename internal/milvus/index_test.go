@@ -67,7 +67,7 @@ func TestSearchIsBestFirstByCosine(t *testing.T) {
 	far := entry(2, b.alice.User, 1)
 	near := entry(3, b.alice.User, 1)
 	near.Vector = axis(1)
-	near.Vector[0] = 1 // not normalised: the cosine ignores the length
+	near.Vector[0] = 1 // not normalized: the cosine ignores the length
 	b.upsert(t, b.location, far, near, entry(1, b.alice.User, 1))
 	hits, err := b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: 3}, axis(1))
 	if err != nil {

@@ -27,7 +27,7 @@ func setupShared(t *testing.T) bundle {
 	b.location = shared
 	b.partitionID = ensured(t, b.Index, shared)
 	if other := ensured(t, b.Index, neighbor); other != b.partitionID {
-		t.Fatalf("the neighbour's location has the id %d, want the collection's id %d", other, b.partitionID)
+		t.Fatalf("the neighbor's location has the id %d, want the collection's id %d", other, b.partitionID)
 	}
 	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
 	return b
@@ -46,7 +46,7 @@ func TestSharedSearchSeesOneUserOfOneTenant(t *testing.T) {
 		query    retrieve.Query
 		want     []retrieve.UnitID
 	}{
-		"Alice":    {"not Bob's or the neighbour's entries", b.alice, shared, retrieve.Query{}, []retrieve.UnitID{1, 2}},
+		"Alice":    {"not Bob's or the neighbor's entries", b.alice, shared, retrieve.Query{}, []retrieve.UnitID{1, 2}},
 		"Bob":      {"not Alice's entries", b.bob, shared, retrieve.Query{}, []retrieve.UnitID{3}},
 		"Neighbor": {"the key isolates even equal user ids", b.alice, neighbor, retrieve.Query{}, []retrieve.UnitID{11}},
 		"Group":    {"restricted to the group", b.alice, shared, retrieve.Query{Group: 6}, []retrieve.UnitID{2}},
@@ -111,7 +111,7 @@ func TestSharedDeleteAndDrop(t *testing.T) {
 		t.Errorf("after Drop: units %v found, want none", got)
 	}
 	if d := cmp.Diff([]retrieve.UnitID{9001}, b.list(t, neighbor)); d != "" {
-		t.Errorf("the neighbour's entries, -want +got\n%s", d)
+		t.Errorf("the neighbor's entries, -want +got\n%s", d)
 	}
 }
 

@@ -37,7 +37,7 @@ func (north) Dimensions() int { return 384 }
 // toward returns a vector with this cosine with the query.
 func toward(cosine float32) []float32 {
 	v := make([]float32, 384)
-	v[0], v[1] = cosine, 1-cosine*cosine // not normalised; only the first counts
+	v[0], v[1] = cosine, 1-cosine*cosine // not normalized; only the first counts
 	return v
 }
 

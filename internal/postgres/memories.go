@@ -27,7 +27,7 @@ var _ memory.Store = Memories{}
 // Memories returns the store of memories.
 func (d *DB) Memories() Memories { return Memories{d} }
 
-// Create implements memory.Store. Each version counts towards the storage quota;
+// Create implements memory.Store. Each version counts toward the storage quota;
 // the first version is the memory itself.
 func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewMemory) (memory.Created, error) {
 	id, err := newID()

@@ -126,7 +126,7 @@ func TestAttributesAreUpdated(t *testing.T) {
 	}
 }
 
-// Attributes count towards the storage quota.
+// Attributes count toward the storage quota.
 func TestAttributesNeedStorage(t *testing.T) {
 	t.Parallel()
 	size := len(seat) + someAttributes.Size()

@@ -37,8 +37,8 @@ func TestSupersededMemories(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	scope := b.users[0]
-	old, foreign, neighbour := b.remember(t, scope, "lives in Berlin", nil), b.remember(t, b.users[1], "a", nil), b.remember(t, b.users[2], "b", nil)
-	updated := b.superseding(t, scope, "lives in Munich", memory.Links{Supersedes: []string{old, foreign, neighbour, "x"}})
+	old, foreign, neighbor := b.remember(t, scope, "lives in Berlin", nil), b.remember(t, b.users[1], "a", nil), b.remember(t, b.users[2], "b", nil)
+	updated := b.superseding(t, scope, "lives in Munich", memory.Links{Supersedes: []string{old, foreign, neighbor, "x"}})
 	backdated := b.superseding(t, scope, "lives in Bonn", memory.Links{SupersededBy: updated})
 	b.superseding(t, scope, "lives on Mars", memory.Links{SupersededBy: foreign})
 	for reason, tc := range map[string]struct{ got, want string }{
@@ -46,7 +46,7 @@ func TestSupersededMemories(t *testing.T) {
 		"the newer memory is current":            {b.get(t, scope, updated).SupersededBy, ""},
 		"a statement of an earlier date":         {b.get(t, scope, backdated).SupersededBy, updated},
 		"another user's memory is not linked":    {b.get(t, b.users[1], foreign).SupersededBy, ""},
-		"another tenant's memory is not linked":  {b.get(t, b.users[2], neighbour).SupersededBy, ""},
+		"another tenant's memory is not linked":  {b.get(t, b.users[2], neighbor).SupersededBy, ""},
 		"Newer":                                  {b.newer(t, scope, old, 0, time.Time{}), updated},
 		"Newer in the bucket":                    {b.newer(t, scope, old, b.get(t, scope, old).BucketID, time.Time{}), updated},
 		"Newer in another bucket":                {b.newer(t, scope, old, b.createBucket(t, scope, "Work"), time.Time{}), ""},

@@ -125,7 +125,7 @@ func (b *testBundle) visible(t *testing.T, scope tenant.Scope, ids ...string) st
 	return fmt.Sprintf("%d listed, %d found, %d of the planner, %d groups, %d tags, %d in buckets", len(list), len(found), all, len(groups), len(labels.Tags), stored)
 }
 
-// A merged memory is nowhere any more but still counts towards the quota, and an undo restores every column.
+// A merged memory is nowhere any more but still counts toward the quota, and an undo restores every column.
 func TestMergeAndUnmerge(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -204,7 +204,7 @@ func TestRefusedMerges(t *testing.T) {
 	b := setup(t, nil)
 	scope := b.users[0]
 	kept, second, third := b.remember(t, scope, "a", nil), b.remember(t, scope, "b", nil), b.remember(t, scope, "c", nil)
-	neighbour, foreign, unknown := b.remember(t, b.users[1], "a", nil), b.remember(t, b.users[2], "a", nil), uuid.NewString()
+	neighbor, foreign, unknown := b.remember(t, b.users[1], "a", nil), b.remember(t, b.users[2], "a", nil), uuid.NewString()
 	other := newMemory("of somebody else")
 	other.Metadata = []byte(`{"user_id":"eve"}`)
 	eve, err := b.Memories().Create(t.Context(), scope, other)
@@ -219,9 +219,9 @@ func TestRefusedMerges(t *testing.T) {
 		kind     fault.Kind
 		rejected []string
 	}{
-		"unknown memories":              {kept, []string{third, unknown, neighbour, foreign, "x"}, fault.NotFound, []string{unknown, neighbour, foreign, "x"}},
+		"unknown memories":              {kept, []string{third, unknown, neighbor, foreign, "x"}, fault.NotFound, []string{unknown, neighbor, foreign, "x"}},
 		"unknown kept memory":           {unknown, []string{third}, fault.NotFound, nil},
-		"kept memory of another user":   {neighbour, []string{third}, fault.NotFound, nil},
+		"kept memory of another user":   {neighbor, []string{third}, fault.NotFound, nil},
 		"kept memory of another tenant": {foreign, []string{third}, fault.NotFound, nil},
 		"no id":                         {"x", []string{third}, fault.NotFound, nil},
 		"kept memory was merged":        {second, []string{third}, fault.Conflict, nil},
@@ -242,7 +242,7 @@ func TestRefusedMerges(t *testing.T) {
 		"not merged":                    {kept, []string{second, third}, []string{third}},
 		"no valid id":                   {kept, []string{"x"}, []string{"x"}},
 		"unknown kept memory":           {unknown, nil, nil},
-		"kept memory of another user":   {neighbour, nil, nil},
+		"kept memory of another user":   {neighbor, nil, nil},
 		"merged into another one":       {third, []string{second}, []string{second}},
 		"kept memory of another tenant": {foreign, []string{second}, nil},
 	} {

@@ -245,7 +245,7 @@ func TestEditsAreIsolated(t *testing.T) {
 	}
 }
 
-// Each version counts towards the storage quota; moves do not.
+// Each version counts toward the storage quota; moves do not.
 func TestEditsRespectTheStorageQuota(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Storage = 25 })

@@ -105,7 +105,7 @@ func TestRecalledTextIsNotFoundLater(t *testing.T) {
 		t.Errorf("after another message (-want +got):\n%s", diff)
 	}
 	if n := b.count(t, "select count(*) from units where conversation_id = $1 and tsv @@ plainto_tsquery('english', 'says')", other.ID); n != 0 {
-		t.Errorf("%d units contain the words of a neighbour that were recalled", n)
+		t.Errorf("%d units contain the words of a neighbor that were recalled", n)
 	}
 }
 

@@ -104,7 +104,7 @@ func (b balance) matches(scope tenant.Scope) bool {
 	return !over && b.Active <= b.Hard && (b.Active == b.Hard || b.Blocked == 0)
 }
 
-// nextTransitions returns one batch of transitions towards the quota: users over
+// nextTransitions returns one batch of transitions toward the quota: users over
 // their own quota come before the tenant's, which chat.Rebalance decides.
 func nextTransitions(ctx context.Context, q *db.Queries, scope tenant.Scope, b balance) ([]transition, error) {
 	id := string(scope.Tenant)

@@ -76,7 +76,7 @@ func TestDescribeReadsFewRows(t *testing.T) {
 		args := strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",")
 		plan := explain(t, conn, fmt.Sprintf("execute described ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, args))
 		if least := float64(2 * len(ids)); plan.Rows < least {
-			t.Errorf("%s: %v rows, want at least %v: units and neighbours", plans, plan.Rows, least)
+			t.Errorf("%s: %v rows, want at least %v: units and neighbors", plans, plan.Rows, least)
 		}
 		if node, rows := plan.most(); rows > chats*length {
 			t.Errorf("%s: %s of %s reads %v rows, want at most each unit once, %d", plans, node.Type, node.Relation, rows, chats*length)

@@ -16,7 +16,7 @@ var weightsFile []byte
 var learned = mustParseWeights(weightsFile)
 
 // weights are those of the two sums of features. The second sum also has the features
-// from featCentred on, of which near is the first sum of a neighbour.
+// from featCentred on, of which near is the first sum of a neighbor.
 type weights struct{ first, second features }
 
 func mustParseWeights(raw []byte) (w weights) {

@@ -102,7 +102,7 @@ func TestAddressed(t *testing.T) {
 }
 
 // Between equal messages, one that is next to a passage which matches ranks first.
-func TestRankPrefersNeighboursOfMatches(t *testing.T) {
+func TestRankPrefersNeighborsOfMatches(t *testing.T) {
 	t.Parallel()
 	c := comparison{query: Query{Text: "Which film did we like?"}, vector: []float32{1, 0}, lexical: map[UnitID]float64{2: 1}, all: []Described{
 		{ID: 1, Owner: "o", Seq: 1, Text: "The second one.", Vector: []float32{0.5, 0.5}},

@@ -76,7 +76,7 @@ func New(c Config) *Engine {
 func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (Result, error) {
 	wanted := max(q.Limit, 1)
 	q.Limit = max(wanted, min(overfetch*wanted, maxOverfetch), minCandidates)
-	// When one side fails, the other is cancelled.
+	// When one side fails, the other is canceled.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	q.Unindexed = e.Index == nil || !p.Indexed()

@@ -213,7 +213,7 @@ func TestSearch(t *testing.T) {
 		"Dead":           {reason: "units deleted from the database are excluded", stores: &stores{exact: []Hit{{1, .9}, {2, .5}}, index: []Hit{{3, .95}}, dead: map[UnitID]bool{1: true, 3: true}}, want: []UnitID{2}},
 		"OneOfEach":      {reason: "a memory is represented by its best piece", stores: &stores{exact: []Hit{{1, .9}, {2, .5}, {3, .7}}, owners: map[UnitID]string{1: "m", 3: "m"}, coverage: Coverage{All: true}}, want: []UnitID{1, 2}},
 		"Limit":          {reason: "at most limit results", stores: &stores{exact: []Hit{{1, .9}, {2, .5}, {3, .7}}, coverage: Coverage{All: true}}, limit: 2, want: []UnitID{1, 3}},
-		"LimitAlive":     {reason: "deleted units do not count towards the limit", stores: &stores{exact: []Hit{{1, .9}, {2, .5}, {3, .7}}, dead: map[UnitID]bool{1: true}, coverage: Coverage{All: true}}, limit: 2, want: []UnitID{3, 2}},
+		"LimitAlive":     {reason: "deleted units do not count toward the limit", stores: &stores{exact: []Hit{{1, .9}, {2, .5}, {3, .7}}, dead: map[UnitID]bool{1: true}, coverage: Coverage{All: true}}, limit: 2, want: []UnitID{3, 2}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ const (
 	featMeaning      = iota // standard: cosine with the question as its speaker would put it
 	featBefore              // standard: the best such cosine of the message before
 	featAfter               // standard: and of the message after
-	featLexical             // standard: score of the lexical search, which includes neighbours
+	featLexical             // standard: score of the lexical search, which includes neighbors
 	featLexicalShort        // the same times shortness
 	featWords               // standard: BM25 of the piece alone
 	featWordsShort          // the same times shortness
@@ -47,8 +47,8 @@ var (
 	asksWhen = regexp.MustCompile(`(?i)\b(?:when|what (?:date|day|month|year|time)|how long|which (?:year|month|day))\b`)
 )
 
-// shortness is 1 for a few words and falls towards 0. Short messages depend on the
-// words of their neighbours.
+// shortness is 1 for a few words and falls toward 0. Short messages depend on the
+// words of their neighbors.
 func shortness(words int) float64 { return min(1, 40/(float64(words)+20)) }
 
 // standardize replaces a feature by standard deviations from its mean.

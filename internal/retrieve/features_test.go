@@ -231,7 +231,7 @@ func TestRankPrefersTheNamedSpeaker(t *testing.T) {
 }
 
 // A message that has no vector yet, because it was stored a moment ago or the embedder is
-// unavailable, is found by its words. Its neighbours have none either.
+// unavailable, is found by its words. Its neighbors have none either.
 func TestRankFindsMessagesWithoutVectors(t *testing.T) {
 	t.Parallel()
 	c := comparison{query: Query{Text: "item10100069"}, vector: []float32{1}, lexical: map[UnitID]float64{101: 1, 102: 1, 103: 1}}

@@ -12,8 +12,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// errSuperseded ends a run that was replaced by another one or cancelled.
-var errSuperseded = errors.New("the migration was superseded or cancelled")
+// errSuperseded ends a run that was replaced by another one or canceled.
+var errSuperseded = errors.New("the migration was superseded or canceled")
 
 // Migrate copies the tenant's live units, with the vectors stored in the database, into
 // the target of its migration, and completes the migration. It does nothing if the

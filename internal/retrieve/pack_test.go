@@ -41,20 +41,20 @@ func TestPack(t *testing.T) {
 		budget   int
 		want     string
 	}{
-		"Nothing":    {"nothing in, nothing out", nil, 100, ""},
-		"NoBudget":   {"the budget is too small for a word", []Excerpt{excerpt("a", 0, .5, "Hello.")}, 3, ""},
-		"Negative":   {"a negative budget counts as 0", []Excerpt{excerpt("a", 0, .5, "Hello.")}, -1, ""},
-		"Blank":      {"a blank excerpt is not a source", []Excerpt{excerpt("a", 0, .5, " \n ")}, 100, ""},
-		"One":        {"title and date form the heading", []Excerpt{excerpt("a", 0, .5, " Hello. ")}, 100, "Talk a (2026-11-21)\n[1] human: Hello."},
-		"Neighbours": {"messages of one conversation are listed in order under one heading", []Excerpt{excerpt("a", 2, .9, "Two."), excerpt("b", 0, .5, "B."), excerpt("a", 1, .1, "One.")}, 100, "Talk a (2026-11-21)\n[1] human: One.\n[2] human: Two.\n\nTalk b (2026-11-21)\n[3] human: B."},
-		"BestFirst":  {"the order of the input does not matter", []Excerpt{excerpt("a", 0, .1, "Worse."), excerpt("b", 0, .9, "Better.")}, 100, "Talk b (2026-11-21)\n[1] human: Better.\n\nTalk a (2026-11-21)\n[2] human: Worse."},
-		"Pieces":     {"pieces of a message are merged into one source", []Excerpt{rest, split}, 100, "Talk a (2026-11-21)\n[1] human: First this. Then that."},
-		"SameText":   {"equal texts are shown once", []Excerpt{excerpt("a", 0, .5, "Hello there."), excerpt("b", 3, .6, "hello  THERE.")}, 100, "Talk b (2026-11-21)\n[1] human: hello  THERE."},
-		"Days":       {"each day has a heading with its date", []Excerpt{other, later}, 100, "Talk b (2026-11-22)\n[1] human: Later.\n\nTalk b (2026-11-21)\n[2] human: Next day."},
-		"Cut":        {"the last excerpt is truncated at a word boundary", []Excerpt{excerpt("a", 0, .5, long)}, 20, "Talk a (2026-11-21)\n[1] human: every word here every word here every word…"},
-		"Untitled":   {"an untitled conversation has a heading", []Excerpt{{Owner: "a", Sender: "tool", Text: "x", End: 1}}, 100, "Untitled\n[1] tool: x"},
-		"BadRange":   {"an invalid range shows the whole text", []Excerpt{{Owner: "a", Title: "T", Sender: "human", Text: "short", Start: 90, End: 95}}, 100, "T\n[1] human: short"},
-		"LongTitle":  {"a title is shortened", []Excerpt{{Owner: "a", Title: strings.Repeat("ü\n", 99), Sender: "human", Text: "x", End: 1}}, 500, strings.Repeat("ü ", 39) + "ü…\n[1] human: x"},
+		"Nothing":   {"nothing in, nothing out", nil, 100, ""},
+		"NoBudget":  {"the budget is too small for a word", []Excerpt{excerpt("a", 0, .5, "Hello.")}, 3, ""},
+		"Negative":  {"a negative budget counts as 0", []Excerpt{excerpt("a", 0, .5, "Hello.")}, -1, ""},
+		"Blank":     {"a blank excerpt is not a source", []Excerpt{excerpt("a", 0, .5, " \n ")}, 100, ""},
+		"One":       {"title and date form the heading", []Excerpt{excerpt("a", 0, .5, " Hello. ")}, 100, "Talk a (2026-11-21)\n[1] human: Hello."},
+		"Neighbors": {"messages of one conversation are listed in order under one heading", []Excerpt{excerpt("a", 2, .9, "Two."), excerpt("b", 0, .5, "B."), excerpt("a", 1, .1, "One.")}, 100, "Talk a (2026-11-21)\n[1] human: One.\n[2] human: Two.\n\nTalk b (2026-11-21)\n[3] human: B."},
+		"BestFirst": {"the order of the input does not matter", []Excerpt{excerpt("a", 0, .1, "Worse."), excerpt("b", 0, .9, "Better.")}, 100, "Talk b (2026-11-21)\n[1] human: Better.\n\nTalk a (2026-11-21)\n[2] human: Worse."},
+		"Pieces":    {"pieces of a message are merged into one source", []Excerpt{rest, split}, 100, "Talk a (2026-11-21)\n[1] human: First this. Then that."},
+		"SameText":  {"equal texts are shown once", []Excerpt{excerpt("a", 0, .5, "Hello there."), excerpt("b", 3, .6, "hello  THERE.")}, 100, "Talk b (2026-11-21)\n[1] human: hello  THERE."},
+		"Days":      {"each day has a heading with its date", []Excerpt{other, later}, 100, "Talk b (2026-11-22)\n[1] human: Later.\n\nTalk b (2026-11-21)\n[2] human: Next day."},
+		"Cut":       {"the last excerpt is truncated at a word boundary", []Excerpt{excerpt("a", 0, .5, long)}, 20, "Talk a (2026-11-21)\n[1] human: every word here every word here every word…"},
+		"Untitled":  {"an untitled conversation has a heading", []Excerpt{{Owner: "a", Sender: "tool", Text: "x", End: 1}}, 100, "Untitled\n[1] tool: x"},
+		"BadRange":  {"an invalid range shows the whole text", []Excerpt{{Owner: "a", Title: "T", Sender: "human", Text: "short", Start: 90, End: 95}}, 100, "T\n[1] human: short"},
+		"LongTitle": {"a title is shortened", []Excerpt{{Owner: "a", Title: strings.Repeat("ü\n", 99), Sender: "human", Text: "x", End: 1}}, 500, strings.Repeat("ü ", 39) + "ü…\n[1] human: x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

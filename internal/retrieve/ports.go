@@ -12,10 +12,10 @@ import (
 
 // Embedder computes embeddings.
 type Embedder interface {
-	// Embed returns one L2-normalised vector per passage, a text to be found, in order.
+	// Embed returns one L2-normalized vector per passage, a text to be found, in order.
 	// An error that is due to one of the texts satisfies IsRefused.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
-	// EmbedQuery returns the L2-normalised vector of a search query. Models may embed
+	// EmbedQuery returns the L2-normalized vector of a search query. Models may embed
 	// queries and passages differently.
 	EmbedQuery(ctx context.Context, text string) ([]float32, error)
 	// Model names the model: vectors of different models are not comparable.
@@ -101,7 +101,7 @@ type Searcher interface {
 	Score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID, vector []float32) ([]Hit, error)
 	// Describe returns the units that are live in the scope and match the query's
 	// filters, and, for a chat, those of the message before and after each as
-	// neighbours, in no particular order.
+	// neighbors, in no particular order.
 	Describe(ctx context.Context, scope tenant.Scope, q Query, ids []UnitID) ([]Described, error)
 	// Resolve returns the units that are live in the scope and match the query's
 	// filters, including Where, in no particular order and without a Score.
@@ -147,7 +147,7 @@ type Placements interface {
 	GetPlacement(ctx context.Context, t tenant.ID) (placement.State, error)
 	// AdvanceMigration records that all live units up to the cursor are in the
 	// target of the migration. It returns false if another run has replaced this
-	// one, or if the migration was cancelled.
+	// one, or if the migration was canceled.
 	AdvanceMigration(ctx context.Context, t tenant.ID, run int64, cursor UnitID) (bool, error)
 	// CompleteMigration makes the target the tenant's placement and commits the
 	// job that drops the previous one. It does nothing if another run has

@@ -99,7 +99,7 @@ func TestPackedExcerptsAreQuotations(t *testing.T) {
 	})
 }
 
-// A repeated passage is in no unit: neither in those of its message nor, as a neighbour, in
+// A repeated passage is in no unit: neither in those of its message nor, as a neighbor, in
 // those of others.
 func TestQuotedTextIsInNoUnit(t *testing.T) {
 	t.Parallel()

@@ -81,7 +81,7 @@ func (c *comparison) judge(b *background, ranking []Hit) {
 	units := make(map[UnitID]Described, len(c.all))
 	var vectors [][]float32
 	for _, d := range c.all {
-		if !d.neighbour() {
+		if !d.neighbor() {
 			units[d.ID] = d
 			vectors = append(vectors, d.Vector)
 		}
@@ -107,7 +107,7 @@ func (c *comparison) judge(b *background, ranking []Hit) {
 	slices.SortStableFunc(ranking, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })
 }
 
-// judgeTogether judges the best messages, whose neighbours count too. The others are
+// judgeTogether judges the best messages, whose neighbors count too. The others are
 // less probable as they rank lower.
 func (c *comparison) judgeTogether(ranking []Hit, noise float64, margin func(Hit) float64, coverage []float64) {
 	f := [relevanceCount]float64{relBest: math.Inf(-1), relNoise: noise}

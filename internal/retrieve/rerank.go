@@ -18,7 +18,7 @@ const (
 	maxRerankDepth = 200
 )
 
-// Described is a unit as the ranking compares it. Neighbours, from the messages before
+// Described is a unit as the ranking compares it. Neighbors, from the messages before
 // and after a candidate, have only their position and Vector.
 type Described struct {
 	ID         UnitID
@@ -27,11 +27,11 @@ type Described struct {
 	Start, End int
 	Human      bool      // written by the user
 	At         time.Time // zero for a memory
-	Text       string    // the piece; empty for a neighbour
+	Text       string    // the piece; empty for a neighbor
 	Vector     []float32
 }
 
-func (d Described) neighbour() bool { return d.Text == "" }
+func (d Described) neighbor() bool { return d.Text == "" }
 
 func (d Described) found() Found {
 	return Found{ID: d.ID, Owner: d.Owner, Seq: d.Seq, Start: d.Start, End: d.End, At: d.At}
@@ -64,7 +64,7 @@ func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wante
 	}
 	live, texts := make(map[UnitID]Found, len(out)), make(map[UnitID]string, len(out))
 	for _, d := range described {
-		if !d.neighbour() {
+		if !d.neighbor() {
 			live[d.ID], texts[d.ID] = d.found(), d.Text
 		}
 	}
@@ -100,7 +100,7 @@ type comparison struct {
 	query   Query
 	lexical map[UnitID]float64
 	vector  []float32   // of the question
-	all     []Described // candidates and neighbours
+	all     []Described // candidates and neighbors
 	names   map[string]bool
 	speaker map[UnitID]string
 }
@@ -142,7 +142,7 @@ func (c *comparison) compared() ([]candidate, []features) {
 				best[at] = cosine
 			}
 		}
-		if !d.neighbour() {
+		if !d.neighbor() {
 			candidates = append(candidates, candidate{d, cosine})
 		}
 	}
@@ -161,7 +161,7 @@ func (c *comparison) cosines() (list []float64, unknown float64) {
 	list, unknown = make([]float64, len(c.all)), -1
 	for i, d := range c.all {
 		list[i] = dot(d.Vector, c.vector)
-		if !d.neighbour() && len(d.Vector) > 0 {
+		if !d.neighbor() && len(d.Vector) > 0 {
 			unknown = max(unknown, list[i])
 		}
 	}

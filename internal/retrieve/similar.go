@@ -49,7 +49,7 @@ func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Lo
 	}
 	var out []Similar
 	for _, d := range described {
-		if !d.neighbour() {
+		if !d.neighbor() {
 			out = append(out, Similar{Owner: d.Owner, Text: d.Text, Similarity: (dot(d.Vector, vector) - base) / max(1-base, leastScale)})
 		}
 	}

@@ -42,20 +42,20 @@ func (c *comparison) speakers() {
 func (c *comparison) transcripts() func(owner, label string) bool {
 	labels := map[place]string{}
 	for _, d := range c.all {
-		if at := (place{d.Owner, d.Seq}); !d.neighbour() {
+		if at := (place{d.Owner, d.Seq}); !d.neighbor() {
 			labels[at] = cmp.Or(labels[at], d.label())
 		}
 	}
-	messages, labelled, named := map[string]int{}, map[string]int{}, map[string]int{}
+	messages, labeled, named := map[string]int{}, map[string]int{}, map[string]int{}
 	for at, label := range labels {
 		messages[at.owner]++
 		if label != "" {
-			labelled[at.owner]++
+			labeled[at.owner]++
 			named[label]++
 		}
 	}
 	return func(owner, label string) bool {
-		return 2*labelled[owner] > messages[owner] && (labelled[owner] > 1 || named[label] > 1)
+		return 2*labeled[owner] > messages[owner] && (labeled[owner] > 1 || named[label] > 1)
 	}
 }
 

@@ -34,7 +34,7 @@ type Unit struct {
 	Seq        int
 	Start, End int
 	// Lexical is the text in the lexical index: for a chat, the piece with the
-	// neighbouring messages.
+	// neighboring messages.
 	Lexical string
 	// Parts are the texts that Lexical consists of, in order. Units of one
 	// conversation share most of them. Empty for a memory.

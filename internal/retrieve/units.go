@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// Neighbours is the number of messages on either side whose words a chat unit
+	// Neighbors is the number of messages on either side whose words a chat unit
 	// is also found by. It raises recall at 10 from 55 to 67 %.
-	Neighbours = 2
-	// maxNeighbour limits the text taken from each neighbour, in bytes, to the
+	Neighbors = 2
+	// maxNeighbor limits the text taken from each neighbor, in bytes, to the
 	// part nearest to the unit, so that long messages are not stored five times.
-	maxNeighbour = 600
+	maxNeighbor = 600
 )
 
 // MemoryUnits returns one unit for each piece of a memory, and none for a blank
@@ -97,7 +97,7 @@ func (m ChatMessage) pieces() []Span {
 
 // ChatUnits returns the units of the messages at the given indexes. messages are all
 // messages of the conversation, because a unit also contains words of its
-// Neighbours: changing a message changes their units too. Indexes outside the
+// Neighbors: changing a message changes their units too. Indexes outside the
 // conversation are ignored; blank messages have no units. The store sets Owner.
 func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
 	var units []Unit
@@ -130,7 +130,7 @@ func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
 func Affected(n int, changed []int) []int {
 	affected := make([]bool, n)
 	for _, i := range changed {
-		for j := max(0, i-Neighbours); j <= min(n-1, i+Neighbours); j++ {
+		for j := max(0, i-Neighbors); j <= min(n-1, i+Neighbors); j++ {
 			affected[j] = true
 		}
 	}
@@ -153,22 +153,22 @@ func ChatDense(at time.Time, sender, piece string) string {
 	return at.UTC().Format(time.DateOnly) + " " + dense
 }
 
-// around returns the texts of the neighbours before and after message i.
+// around returns the texts of the neighbors before and after message i.
 func around(messages []ChatMessage, i int) (before, after []string) {
-	for _, m := range messages[max(0, i-Neighbours):i] {
+	for _, m := range messages[max(0, i-Neighbors):i] {
 		before = append(before, tail(m.ownText()))
 	}
-	for _, m := range messages[i+1 : min(len(messages), i+1+Neighbours)] {
+	for _, m := range messages[i+1 : min(len(messages), i+1+Neighbors)] {
 		after = append(after, head(m.ownText()))
 	}
 	return before, after
 }
 
 func head(text string) string {
-	if len(text) <= maxNeighbour {
+	if len(text) <= maxNeighbor {
 		return text
 	}
-	end := maxNeighbour
+	end := maxNeighbor
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
@@ -176,10 +176,10 @@ func head(text string) string {
 }
 
 func tail(text string) string {
-	if len(text) <= maxNeighbour {
+	if len(text) <= maxNeighbor {
 		return text
 	}
-	start := len(text) - maxNeighbour
+	start := len(text) - maxNeighbor
 	for start < len(text) && !utf8.RuneStart(text[start]) {
 		start++
 	}

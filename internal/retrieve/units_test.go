@@ -46,7 +46,7 @@ func TestChatUnits(t *testing.T) {
 		want    []Unit
 	}{
 		"First":   {"no preceding message; the date is in UTC", []int{0}, []Unit{unit(0, 4, "zero\none\ntwo", "2023-05-09 human: zero")}},
-		"Middle":  {"two neighbours on either side", []int{2}, []Unit{unit(2, 3, "zero\none\ntwo\nthree\nfour", "2023-05-09 human: two")}},
+		"Middle":  {"two neighbors on either side", []int{2}, []Unit{unit(2, 3, "zero\none\ntwo\nthree\nfour", "2023-05-09 human: two")}},
 		"NoTime":  {"an unknown date is omitted", []int{4}, []Unit{unit(4, 4, "two\nthree\nfour\n ", "human: four")}},
 		"Blank":   {"a blank message has no units", []int{5}, nil},
 		"Outside": {"out of range", []int{-1, 6}, nil},
@@ -65,11 +65,11 @@ func TestChatUnitsOfLongMessages(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 5000)
 	units := ChatUnits(1, []ChatMessage{{Text: long}, {Text: "short"}, {Text: long}}, []int{1})
-	if len(units) != 1 || len(units[0].Lexical) > 2*maxNeighbour+10 {
-		t.Errorf("neighbours are not bounded: %d units", len(units))
+	if len(units) != 1 || len(units[0].Lexical) > 2*maxNeighbor+10 {
+		t.Errorf("neighbors are not bounded: %d units", len(units))
 	}
 	if strings.ContainsRune(units[0].Lexical, '\ufffd') {
-		t.Error("a neighbour is truncated within a character")
+		t.Error("a neighbor is truncated within a character")
 	}
 }
 

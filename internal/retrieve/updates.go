@@ -74,7 +74,7 @@ func (c *comparison) newerFirst(ranking []Hit) []Hit {
 func (c *comparison) statements(ranking []Hit) (out []statement) {
 	units, pieces := map[UnitID]Described{}, map[place][]Described{}
 	for _, d := range c.all {
-		if !d.neighbour() {
+		if !d.neighbor() {
 			units[d.ID] = d
 			pieces[place{d.Owner, d.Seq}] = append(pieces[place{d.Owner, d.Seq}], d)
 		}
@@ -122,7 +122,7 @@ func (c *comparison) termWeights() map[string]float64 {
 	}
 	n, found := 0.0, map[string]float64{}
 	for _, d := range c.all {
-		if d.neighbour() {
+		if d.neighbor() {
 			continue
 		}
 		n++

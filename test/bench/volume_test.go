@@ -73,7 +73,7 @@ func (v *volume) vector() []byte {
 	return out
 }
 
-// half returns a number below 1 in half precision, rounded towards 0.
+// half returns a number below 1 in half precision, rounded toward 0.
 func half(x float32) uint16 {
 	bits := math.Float32bits(x)
 	exponent := int(bits>>23&0xff) - 127 + 15

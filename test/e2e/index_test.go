@@ -120,7 +120,7 @@ var fillOnce sync.Once
 func fill(t *testing.T, u user, n int) {
 	t.Helper()
 	subjects := []string{"invoice", "shipment", "ticket", "parcel", "contract", "sensor", "warehouse", "pallet"}
-	verbs := []string{"was archived", "was delayed", "passed inspection", "was relabelled", "was rerouted"}
+	verbs := []string{"was archived", "was delayed", "passed inspection", "was relabeled", "was rerouted"}
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {

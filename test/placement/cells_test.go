@@ -257,7 +257,7 @@ func TestMoveBetweenCells(t *testing.T) {
 	t.Parallel()
 	h := newCellHost(t)
 	first, second := h.Milvus, testkit.MilvusAddr{Addr: h.second.Addr, User: h.second.User, Password: h.second.Password}
-	migrating, neighbour := h.add(t, "migrated", v1alpha1.Partition, 2*placement.ExactUnits), h.add(t, "neighbour", v1alpha1.Partition, placement.ExactUnits+100)
+	migrating, neighbor := h.add(t, "migrated", v1alpha1.Partition, 2*placement.ExactUnits), h.add(t, "neighbor", v1alpha1.Partition, placement.ExactUnits+100)
 	migrating.mustFind(t)
 	left := migrating.location(t)
 
@@ -279,7 +279,7 @@ func TestMoveBetweenCells(t *testing.T) {
 	migrating.mustFind(t)
 	h.wantDropped(t, first, left)
 
-	h.failSecond(t, migrating, neighbour)
+	h.failSecond(t, migrating, neighbor)
 }
 
 // wantDropped runs the jobs that drop a location, and checks that it is gone.
@@ -308,7 +308,7 @@ func (h *cellHost) wantDropped(t *testing.T, in testkit.MilvusAddr, at placement
 
 // failSecond stops the second Milvus instance: only its tenant is degraded, which is then migrated to
 // the default cell. The server is killed meanwhile.
-func (h *cellHost) failSecond(t *testing.T, migrating, neighbour *user) {
+func (h *cellHost) failSecond(t *testing.T, migrating, neighbor *user) {
 	t.Helper()
 	if err := h.second.Kill(); err != nil {
 		t.Fatal(err)
@@ -322,10 +322,10 @@ func (h *cellHost) failSecond(t *testing.T, migrating, neighbour *user) {
 	if _, degraded, err := migrating.find(1); err != nil || !degraded {
 		t.Errorf("a search of the tenant in the cell: degraded %t, %v, want a degraded response", degraded, err)
 	}
-	neighbour.say(t, neighbour.messages, neighbour.messages+20)
-	neighbour.messages += 20
-	neighbour.settle(t)
-	neighbour.mustFind(t)
+	neighbor.say(t, neighbor.messages, neighbor.messages+20)
+	neighbor.messages += 20
+	neighbor.settle(t)
+	neighbor.mustFind(t)
 
 	migrating.requestCell(t, "")
 	installation.Eventually(t, installation.Patience, func() string {

@@ -16,10 +16,10 @@ import (
 func TestKilledWhileMoving(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, installation.Options{})
-	neighbour := h.add(t, "neighbour", v1alpha1.Shared, placement.ExactUnits+100)
+	neighbor := h.add(t, "neighbor", v1alpha1.Shared, placement.ExactUnits+100)
 	migrating := h.add(t, "migrated", v1alpha1.Partition, 4*placement.ExactUnits)
 	migrating.mustFind(t)
-	neighbour.mustFind(t)
+	neighbor.mustFind(t)
 	for _, to := range []v1alpha1.Isolation{v1alpha1.Shared, v1alpha1.Partition} {
 		shared := to == v1alpha1.Shared
 		migrating.isolate(t, to)
@@ -42,7 +42,7 @@ func TestKilledWhileMoving(t *testing.T) {
 		t.Logf("moving to %s the server was killed at %d of %d units; the move was done %v later, after %d searches, %d of them whole",
 			to, at.Cursor, at.Last, time.Since(killed).Round(time.Millisecond), searches, whole)
 		migrating.mustFind(t)
-		neighbour.mustFind(t)
+		neighbor.mustFind(t)
 		if whole == 0 {
 			t.Error("all searches during the migration were degraded")
 		}

@@ -404,7 +404,7 @@ type MemoryBytesParams struct {
 	Ids      []string
 }
 
-// What memories, also merged ones, count towards the storage quota: all versions and the attributes.
+// What memories, also merged ones, count toward the storage quota: all versions and the attributes.
 func (q *Queries) MemoryBytes(ctx context.Context, arg MemoryBytesParams) (int64, error) {
 	row := q.db.QueryRow(ctx, memoryBytes, arg.TenantID, arg.UserID, arg.Ids)
 	var column_1 int64

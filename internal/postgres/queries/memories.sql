@@ -83,7 +83,7 @@ where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uui
     and (sqlc.narg('as_of')::timestamptz is null or m.superseded_at < sqlc.narg('as_of'));
 
 -- name: MemoryBytes :one
--- What memories, also merged ones, count towards the storage quota: all versions and the attributes.
+-- What memories, also merged ones, count toward the storage quota: all versions and the attributes.
 select ((select coalesce(sum(octet_length(v.text)), 0) from memory_versions v
         where v.tenant_id = @tenant_id and v.user_id = @user_id and v.memory_id = any(@ids::uuid[]))
     + (select coalesce(sum(m.attribute_bytes), 0) from memories m

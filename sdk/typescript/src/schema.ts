@@ -441,7 +441,7 @@ export interface paths {
         put?: never;
         /**
          * Merge near-duplicates into a memory
-         * @description Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count towards the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+         * @description Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
          *
          *     Scope: `write`.
          */
@@ -878,7 +878,7 @@ export interface components {
              * @description The bucket of the memory; defaults to the user's default bucket.
              */
             bucketId?: number;
-            /** @description Any JSON object of at most 4,096 bytes. It counts towards the storage quota. Filters select by its members as metadata.<key>. */
+            /** @description Any JSON object of at most 4,096 bytes. It counts toward the storage quota. Filters select by its members as metadata.<key>. */
             customMetadata?: {
                 [key: string]: unknown;
             };

@@ -117,7 +117,7 @@ class CreateMemoryRequest(Model):
     """
     custom_metadata: dict[str, Any] | None = None
     """
-    Any JSON object of at most 4,096 bytes. It counts towards the storage quota. Filters select by its members as metadata.<key>.
+    Any JSON object of at most 4,096 bytes. It counts toward the storage quota. Filters select by its members as metadata.<key>.
     """
     run_id: str | None = None
     """

@@ -18,9 +18,9 @@ import (
 //go:embed messages/*.json
 var messageFiles embed.FS
 
-// catalogue is a file of messages/: the texts of a language. The keys are the English
+// messageCatalog is a file of messages/: the texts of a language. The keys are the English
 // texts.
-type catalogue struct {
+type messageCatalog struct {
 	Name     string            `json:"name"`     // of the language, in the language itself
 	Messages map[string]entry  `json:"messages"` // of the templates, the code and app.js
 	Errors   map[string]string `json:"errors"`   // of the domain, recognized by their format
@@ -65,21 +65,21 @@ func (e entry) message() catalog.Message {
 	return plural.Selectf(1, "%d", cases...)
 }
 
-// catalogues are the catalogues by language. A new file is a new language.
-var catalogues = readCatalogues()
+// catalogs are the catalogs by language. A new file is a new language.
+var catalogs = readCatalogs()
 
-func readCatalogues() map[string]catalogue {
+func readCatalogs() map[string]messageCatalog {
 	files, err := fs.Glob(messageFiles, "messages/*.json")
 	if err != nil {
 		panic(err) // the pattern is constant
 	}
-	out := map[string]catalogue{}
+	out := map[string]messageCatalog{}
 	for _, file := range files {
 		raw, err := messageFiles.ReadFile(file)
 		if err != nil {
 			panic(err) // the file is embedded
 		}
-		var c catalogue
+		var c messageCatalog
 		if err := json.Unmarshal(raw, &c); err != nil {
 			panic(fmt.Sprintf("%s: %v", file, err)) // the file is embedded
 		}
@@ -89,7 +89,7 @@ func readCatalogues() map[string]catalogue {
 }
 
 // build returns the messages for x/text.
-func (c catalogue) build(tag language.Tag) catalog.Catalog {
+func (c messageCatalog) build(tag language.Tag) catalog.Catalog {
 	out := catalog.NewBuilder(catalog.Fallback(tag))
 	for key, e := range c.Messages {
 		if err := out.Set(tag, key, e.message()); err != nil {
@@ -99,7 +99,7 @@ func (c catalogue) build(tag language.Tag) catalog.Catalog {
 	return out
 }
 
-// message is a text of the catalogues with its arguments.
+// message is a text of the catalogs with its arguments.
 type message struct {
 	key  string
 	args []any
@@ -142,5 +142,5 @@ func (l *locale) markup(key string, args ...any) template.HTML {
 			given[i] = arg
 		}
 	}
-	return template.HTML(l.printer.Sprintf(key, given...)) //nolint:gosec // a text of the templates or of a catalogue
+	return template.HTML(l.printer.Sprintf(key, given...)) //nolint:gosec // a text of the templates or of a catalog
 }

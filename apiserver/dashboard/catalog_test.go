@@ -12,12 +12,12 @@ import (
 	"golang.org/x/text/language"
 )
 
-// TestMessagesAreTranslated: every catalogue has every message that is used, and no other.
+// TestMessagesAreTranslated: every catalog has every message that is used, and no other.
 // English needs an entry only for a message whose text differs from its key.
 func TestMessagesAreTranslated(t *testing.T) {
 	t.Parallel()
 	used := usedMessages(t)
-	for lang, c := range catalogues {
+	for lang, c := range catalogs {
 		for key, file := range used {
 			if _, ok := c.Messages[key]; !ok && lang != "en" {
 				t.Errorf("messages/%s.json has no %q of %s", lang, key, file)
@@ -50,7 +50,7 @@ func verbsOf(text string) (verbs, tags []string) {
 }
 
 // TestTranslationsAgree: a translation has the placeholders and tags of its key, and the
-// plural forms of its language if any catalogue has plural forms.
+// plural forms of its language if any catalog has plural forms.
 func TestTranslationsAgree(t *testing.T) {
 	t.Parallel()
 	agree := func(t *testing.T, lang, key, text string) {
@@ -61,12 +61,12 @@ func TestTranslationsAgree(t *testing.T) {
 			t.Errorf("messages/%s.json: %q has other placeholders or tags than %q (-want +got):\n%s", lang, text, key, diff)
 		}
 	}
-	for lang, c := range catalogues {
+	for lang, c := range catalogs {
 		for key, e := range c.Messages {
 			for _, text := range e {
 				agree(t, lang, key, text)
 			}
-			for _, other := range catalogues {
+			for _, other := range catalogs {
 				if len(e) == 1 && len(other.Messages[key]) > 1 {
 					t.Errorf("messages/%s.json: %q must have plural forms", lang, key)
 				}
