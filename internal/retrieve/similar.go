@@ -26,11 +26,12 @@ func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Lo
 	vector := embed()
 	if vector == nil {
 		cancel()
-	} else {
-		defer time.AfterFunc(e.IndexTimeout, cancel).Stop()
+		wait.Wait()
+		return nil, nil
 	}
+	defer time.AfterFunc(e.IndexTimeout, cancel).Stop()
 	wait.Wait()
-	if err != nil || vector == nil {
+	if err != nil {
 		return nil, err
 	}
 	d, err := e.near(ctx, scope, p, q, vector)
