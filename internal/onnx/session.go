@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"sync"
 	"unsafe"
-
-	"github.com/ebitengine/purego"
 )
 
 // The inputs and the output of an encoder, zero-terminated. All exports of BERT use these names.
@@ -82,20 +80,7 @@ func (s *Session) open(model []byte, dir string, threads int) error {
 			return err
 		}
 	}
-	releaseMemory()
 	return nil
-}
-
-// releaseMemory returns free memory of the C allocator to the system: loading a model needs more than running it. Only
-// the GNU C library has the function.
-func releaseMemory() {
-	symbol, err := purego.Dlsym(purego.RTLD_DEFAULT, "malloc_trim")
-	if err != nil {
-		return
-	}
-	var trim func(keep uintptr) int32
-	purego.RegisterFunc(&trim, symbol)
-	trim(0)
 }
 
 // Run computes the hidden state of each token of one text: len(ids) vectors, one after
