@@ -39,7 +39,7 @@ type fakes struct {
 	unmerged UnmergeInput
 	listed   int
 
-	storeFails, indexFails, embedFails, searchFails error
+	storeFails, indexFails, embedFails, searchFails, bucketsFail error
 }
 
 func newService(f *fakes) *Service {
@@ -161,7 +161,9 @@ func (f *fakes) GetMerged(_ context.Context, _ tenant.Scope, id string) (Memory,
 	return Memory{ID: id, MergedInto: "m0"}, nil
 }
 
-func (f *fakes) ListBuckets(context.Context, tenant.Scope) ([]Bucket, error) { return f.buckets, nil }
+func (f *fakes) ListBuckets(context.Context, tenant.Scope) ([]Bucket, error) {
+	return f.buckets, f.bucketsFail
+}
 
 func (f *fakes) CreateBucket(_ context.Context, _ tenant.Scope, b BucketInput) (int64, error) {
 	f.buckets = append(f.buckets, Bucket{ID: int64(len(f.buckets) + 1), Name: b.Name})

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -81,6 +82,18 @@ func TestListRejectsInvalidInput(t *testing.T) {
 	}
 	_, err := s.List(t.Context(), alice, ListInput{Count: 1, Bucket: 7})
 	wantKind(t, err, fault.NotFound)
+}
+
+func TestListFailsWithTheStores(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]*fakes{
+		"Buckets":  {bucketsFail: errUnavailable},
+		"Memories": {storeFails: errUnavailable},
+	} {
+		if _, err := newService(f).List(t.Context(), alice, ListInput{Count: 10}); !errors.Is(err, errUnavailable) {
+			t.Errorf("%s: List = %v, want %v", name, err, errUnavailable)
+		}
+	}
 }
 
 // The first memory is returned regardless of its size, even with a limit of 0 tokens.
