@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -132,7 +133,8 @@ func TestUsageOfDays(t *testing.T) {
 	}
 }
 
-// Tokens are counted while other writers of the tenant can have the lock of the usage row. Only one of several jobs counts a unit.
+// Tokens are counted while other writers of the tenant can have the lock of the usage row. Only one of several jobs counts a unit,
+// also if all of them wait for that lock.
 func TestTokensAreCountedBeforeTheLock(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
@@ -140,12 +142,20 @@ func TestTokensAreCountedBeforeTheLock(t *testing.T) {
 	alice := b.users[0]
 	var calls atomic.Int64
 	both := make(chan struct{})
+	writer, err := b.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = writer.Rollback(context.WithoutCancel(t.Context())) }()
 	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: postgrestest.Generation, CountTokens: func(string) int {
 		if _, err := b.owner.Exec(t.Context(), "select from usage where tenant_id = $1 for share nowait", alice.Tenant); err != nil {
 			t.Errorf("lock of the usage row while tokens are counted: %v", err)
 			return 7
 		}
 		if calls.Add(1) == 2 {
+			if _, err := writer.Exec(t.Context(), "select from usage where tenant_id = $1 for update", alice.Tenant); err != nil {
+				t.Error(err)
+			}
 			close(both)
 		}
 		<-both
@@ -164,6 +174,12 @@ func TestTokensAreCountedBeforeTheLock(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+	<-both
+	exec(t, b.owner, `do $$ begin while 2 > (select count(distinct pid) from pg_locks join pg_stat_activity using (pid) where datname = current_database() and not granted) loop
+		perform pg_sleep(0.005), pg_stat_clear_snapshot(); end loop; end $$`)
+	if err := writer.Commit(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	jobs.Wait()
 	if n := calls.Load(); n != 2 {
