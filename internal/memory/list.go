@@ -108,18 +108,18 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, pack *packer) (bool, error) {
 	f := Filter{Bucket: in.Bucket, Where: in.Where, Newest: in.Newest, AsOf: in.AsOf, Skip: in.Skip}
 	for {
-		f.Limit = pack.room()
+		f.Limit = pack.remaining()
 		batch, more, err := s.Store.List(ctx, who.Scope, f)
 		if err != nil {
 			return false, fmt.Errorf("list memories: %w", err)
 		}
-		pack.out = slices.Grow(pack.out, min(len(batch), pack.room()))
+		pack.out = slices.Grow(pack.out, min(len(batch), pack.remaining()))
 		for _, m := range batch {
 			if !pack.add(m) {
 				return true, nil
 			}
 		}
-		if !more || len(batch) == 0 || pack.room() == 0 {
+		if !more || len(batch) == 0 || pack.remaining() == 0 {
 			return more && len(batch) > 0, nil
 		}
 		// Skipping the memories that were read would cost as much as reading them.
@@ -159,8 +159,8 @@ type packer struct {
 	out    []Memory
 }
 
-// room returns the number of memories to read next.
-func (p *packer) room() int {
+// remaining returns the number of memories to read next.
+func (p *packer) remaining() int {
 	n := page
 	if p.tokens < shortTokens*int64(len(p.out)) {
 		n = longPage

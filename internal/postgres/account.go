@@ -112,9 +112,9 @@ func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scop
 		return account.Purged{}, fmt.Errorf("list conversations: %w", err)
 	}
 	if len(conversations) > 0 {
-		var gone chat.Deleted
-		err := a.Conversations().delete(ctx, tx, q, scope, conversations, &gone)
-		return account.Purged{Conversations: len(gone.IDs)}, err
+		var deleted chat.Deleted
+		err := a.Conversations().delete(ctx, tx, q, scope, conversations, &deleted)
+		return account.Purged{Conversations: len(deleted.IDs)}, err
 	}
 	memories, err := q.MemoriesToPurge(ctx, db.MemoriesToPurgeParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.Memory, Batch: purgeMemoryBatch,
@@ -123,9 +123,9 @@ func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scop
 		return account.Purged{}, fmt.Errorf("list memories: %w", err)
 	}
 	if len(memories) > 0 {
-		var gone memory.Deleted
-		err := a.Memories().remove(ctx, tx, q, scope, memories, &gone)
-		return account.Purged{Memories: len(gone.IDs)}, err
+		var deleted memory.Deleted
+		err := a.Memories().remove(ctx, tx, q, scope, memories, &deleted)
+		return account.Purged{Memories: len(deleted.IDs)}, err
 	}
 	return account.Purged{Done: true}, a.purgeRest(ctx, tx, q, scope, upTo)
 }

@@ -120,25 +120,25 @@ func removeMerged(ctx context.Context, q *db.Queries, scope tenant.Scope, ids []
 	if err := q.MarkErasing(ctx, erasingUndoable); err != nil {
 		return nil, err
 	}
-	gone, err := q.DeleteMergedSources(ctx, db.DeleteMergedSourcesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
+	removed, err := q.DeleteMergedSources(ctx, db.DeleteMergedSourcesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
 	if err != nil {
 		return nil, fmt.Errorf("remove memories: %w", err)
 	}
 	deltas := map[int64]int64{}
-	for _, bucket := range gone.Buckets {
+	for _, bucket := range removed.Buckets {
 		deltas[bucket]--
 	}
-	return unitIDs(gone.Units), addToBuckets(ctx, q, scope, deltas)
+	return unitIDs(removed.Units), addToBuckets(ctx, q, scope, deltas)
 }
 
 // deleteMerged deletes merged memories among the ids with what was merged into them, and appends them to out. The
 // transaction must hold the lock on the usage row.
 func deleteMerged(ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, out *memory.Deleted) error {
-	gone, err := q.DeleteMergedTree(ctx, db.DeleteMergedTreeParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
+	deleted, err := q.DeleteMergedTree(ctx, db.DeleteMergedTreeParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
 	if err != nil {
 		return fmt.Errorf("delete merged memories: %w", err)
 	}
-	for _, id := range gone {
+	for _, id := range deleted {
 		if slices.Contains(ids, id) {
 			out.IDs = append(out.IDs, id)
 		} else {

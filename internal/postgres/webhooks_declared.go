@@ -65,7 +65,7 @@ func (d *DB) DeleteDeclaredWebhook(ctx context.Context, id tenant.ID, name strin
 	return nil
 }
 
-// endDeclaredWebhooks deletes the declared webhooks of a tenant whose Tenant is gone. It sets the
+// endDeclaredWebhooks deletes the declared webhooks of a tenant whose Tenant was deleted. It sets the
 // scope of the transaction.
 func endDeclaredWebhooks(ctx context.Context, q *db.Queries, id string) error {
 	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: id, UserID: allUsers}); err != nil {

@@ -79,18 +79,18 @@ func meanVector(candidates []candidate) (mean []float32) {
 // addNear adds the better first score of the messages before and after, or the median if
 // neither is a candidate: an answer is often next to another passage that matches.
 func addNear(candidates []candidate, list []features) {
-	scores, best := make([]float64, len(list)), make(map[place]float64, len(list))
+	scores, best := make([]float64, len(list)), make(map[position]float64, len(list))
 	for i, f := range list {
 		scores[i] = f.score(learned.first)
-		at := place{candidates[i].Owner, candidates[i].Seq}
+		at := position{candidates[i].Owner, candidates[i].Seq}
 		if most, ok := best[at]; !ok || scores[i] > most {
 			best[at] = scores[i]
 		}
 	}
 	none := median(scores)
 	for i, d := range candidates {
-		before, precedes := best[place{d.Owner, d.Seq - 1}]
-		after, follows := best[place{d.Owner, d.Seq + 1}]
+		before, precedes := best[position{d.Owner, d.Seq - 1}]
+		after, follows := best[position{d.Owner, d.Seq + 1}]
 		switch {
 		case precedes && follows:
 			list[i][featNear] = max(before, after)

@@ -197,10 +197,6 @@ func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.Gene
 func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranking []Hit, live map[UnitID]Found, wanted int) ([]Found, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
-	type position struct {
-		owner string
-		seq   int
-	}
 	seen := make(map[position]bool, wanted)
 	found := make([]Found, 0, wanted)
 	batch := ranking[:min(len(live), len(ranking))]

@@ -89,11 +89,11 @@ func distinct(excerpts []Excerpt) []Excerpt {
 	seen := make(map[string]bool, len(ranked))
 	return slices.DeleteFunc(ranked, func(e Excerpt) bool {
 		text := strings.ToLower(strings.Join(strings.Fields(e.piece()), " "))
-		position := "\x00" + e.Owner + "\x00" + strconv.Itoa(e.Seq) + "\x00" + strconv.Itoa(e.Start)
-		if text == "" || seen[text] || seen[position] {
+		at := "\x00" + e.Owner + "\x00" + strconv.Itoa(e.Seq) + "\x00" + strconv.Itoa(e.Start)
+		if text == "" || seen[text] || seen[at] {
 			return true
 		}
-		seen[text], seen[position] = true, true
+		seen[text], seen[at] = true, true
 		return false
 	})
 }
@@ -148,11 +148,11 @@ func (p *packer) add(e Excerpt) bool {
 	if !p.headings[e.group()] {
 		cost = p.count(e.heading()) + lineSlack
 	}
-	room := p.budget - p.used - cost - lineSlack
+	remaining := p.budget - p.used - cost - lineSlack
 	text := strings.TrimSpace(e.piece())
 	n := p.count(e.line(text))
-	if n > room {
-		if text = p.cut(e, text, room); text == "" {
+	if n > remaining {
+		if text = p.cut(e, text, remaining); text == "" {
 			return false
 		}
 		p.chosen = append(p.chosen, shown{e, text})
@@ -166,9 +166,9 @@ func (p *packer) add(e Excerpt) bool {
 
 // cut returns the longest prefix that fits, preferably ending at a word, or "" if none
 // fits.
-func (p *packer) cut(e Excerpt, text string, room int) string {
-	fits := func(n int) bool { return p.count(e.line(text[:n]+ellipsis)) <= room }
-	low, high := 0, min(len(text), max(0, room)*maxTokenBytes)
+func (p *packer) cut(e Excerpt, text string, remaining int) string {
+	fits := func(n int) bool { return p.count(e.line(text[:n]+ellipsis)) <= remaining }
+	low, high := 0, min(len(text), max(0, remaining)*maxTokenBytes)
 	for low < high {
 		n := floor(text, (low+high+1)/2)
 		if n <= low {

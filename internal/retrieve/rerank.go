@@ -111,8 +111,8 @@ type candidate struct {
 	cosine float64
 }
 
-// place is the position of a message.
-type place struct {
+// position is the place of a message: its conversation and number, or a memory with the number 0.
+type position struct {
 	owner string
 	seq   int
 }
@@ -132,12 +132,12 @@ func (c *comparison) rank() []Hit {
 // compared returns the candidates, by id, and their features.
 func (c *comparison) compared() ([]candidate, []features) {
 	cosines, unknown := c.cosines()
-	candidates, best := make([]candidate, 0, len(c.all)), make(map[place]float64, len(c.all))
+	candidates, best := make([]candidate, 0, len(c.all)), make(map[position]float64, len(c.all))
 	for i, d := range c.all {
 		cosine := unknown
 		if len(d.Vector) > 0 {
 			cosine = cosines[i]
-			at := place{d.Owner, d.Seq}
+			at := position{d.Owner, d.Seq}
 			if most, ok := best[at]; !ok || cosine > most {
 				best[at] = cosine
 			}
@@ -193,7 +193,7 @@ func dot(a, b []float32) float64 {
 
 // features compares the candidates with the question. best is the best cosine of each
 // message.
-func (c *comparison) features(candidates []candidate, best map[place]float64) []features {
+func (c *comparison) features(candidates []candidate, best map[position]float64) []features {
 	list, texts, words := make([]features, len(candidates)), make([]bag, len(candidates)), make([][]string, len(candidates))
 	median := medianCosine(candidates)
 	asked := c.terms()
@@ -206,10 +206,10 @@ func (c *comparison) features(candidates []candidate, best map[place]float64) []
 		texts[i] = bagOf(words[i], wanted)
 		list[i][featMeaning] = d.cosine
 		list[i][featBefore], list[i][featAfter] = median, median
-		if v, ok := best[place{d.Owner, d.Seq - 1}]; ok {
+		if v, ok := best[position{d.Owner, d.Seq - 1}]; ok {
 			list[i][featBefore] = v
 		}
-		if v, ok := best[place{d.Owner, d.Seq + 1}]; ok {
+		if v, ok := best[position{d.Owner, d.Seq + 1}]; ok {
 			list[i][featAfter] = v
 		}
 		list[i][featLexical] = c.lexical[d.ID]

@@ -40,9 +40,9 @@ func (c *comparison) speakers() {
 // a speaker: most candidates of the conversation begin with a label, and another one of it
 // does, or another candidate has the same label. Otherwise it may be a "Note: ".
 func (c *comparison) transcripts() func(owner, label string) bool {
-	labels := map[place]string{}
+	labels := map[position]string{}
 	for _, d := range c.all {
-		if at := (place{d.Owner, d.Seq}); !d.neighbor() {
+		if at := (position{d.Owner, d.Seq}); !d.neighbor() {
 			labels[at] = cmp.Or(labels[at], d.label())
 		}
 	}

@@ -72,18 +72,18 @@ func (c *comparison) newerFirst(ranking []Hit) []Hit {
 
 // statements returns what the user states in the best messages.
 func (c *comparison) statements(ranking []Hit) (out []statement) {
-	units, pieces := map[UnitID]Described{}, map[place][]Described{}
+	units, pieces := map[UnitID]Described{}, map[position][]Described{}
 	for _, d := range c.all {
 		if !d.neighbor() {
 			units[d.ID] = d
-			pieces[place{d.Owner, d.Seq}] = append(pieces[place{d.Owner, d.Seq}], d)
+			pieces[position{d.Owner, d.Seq}] = append(pieces[position{d.Owner, d.Seq}], d)
 		}
 	}
 	weights, values := c.termWeights(), valuesFor(c.query.Text)
-	seen := map[place]bool{}
+	seen := map[position]bool{}
 	for _, h := range ranking {
 		d := units[h.ID]
-		at := place{d.Owner, d.Seq}
+		at := position{d.Owner, d.Seq}
 		if seen[at] {
 			continue
 		}

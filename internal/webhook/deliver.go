@@ -24,7 +24,7 @@ const (
 	queueEvery = time.Second
 )
 
-// schedule are the waits between the attempts of an event: about 75 hours together, as the
+// schedule are the waits between the attempts of an event: about 75 hours in total, as the
 // specification recommends. After the last attempt the webhook is disabled.
 var schedule = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,

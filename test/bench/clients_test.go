@@ -41,7 +41,7 @@ func (s *scale) concurrency(sizes []int) {
 	} {
 		for range s.rounds {
 			for _, size := range sizes {
-				took, elapsed := together(size, max(s.n/s.rounds, size), func(i int) { operation.do(user(i), texts[i%len(texts)]) })
+				took, elapsed := concurrently(size, max(s.n/s.rounds, size), func(i int) { operation.do(user(i), texts[i%len(texts)]) })
 				s.report.row(operation.name, "clients", size).round(took, elapsed)
 			}
 		}
@@ -68,7 +68,7 @@ func (s *scale) writes(sizes []int) {
 	operation, texts := fmt.Sprintf("create, %d writers, stub", writers), s.texts(10*s.n)
 	for round := range 1 + s.rounds { // the first one warms the caches
 		for _, size := range sizes {
-			took, elapsed := together(writers, 2*s.n, func(i int) {
+			took, elapsed := concurrently(writers, 2*s.n, func(i int) {
 				a := api{url: server.URL, token: points[size][i%users], http: s.http}
 				a.create(s.TB, texts[i%len(texts)]+fmt.Sprint(" ", round, i))
 			})
@@ -99,8 +99,8 @@ func (s *scale) texts(count int) []string {
 	return out
 }
 
-// together does an operation count times with several clients, and returns the duration of each and of all.
-func together(clients, count int, do func(i int)) (took []time.Duration, elapsed time.Duration) {
+// concurrently does an operation count times with several clients, and returns the duration of each and of all.
+func concurrently(clients, count int, do func(i int)) (took []time.Duration, elapsed time.Duration) {
 	took = make([]time.Duration, count)
 	var next atomic.Int64
 	var wait sync.WaitGroup

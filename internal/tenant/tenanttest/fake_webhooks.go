@@ -61,7 +61,7 @@ func (f *Fake) DeleteDeclaredWebhook(_ context.Context, id tenant.ID, name strin
 	return nil
 }
 
-// endDeclaredWebhooks deletes the declared webhooks when the Tenant is gone.
+// endDeclaredWebhooks deletes the declared webhooks after the Tenant was deleted.
 func (r *row) endDeclaredWebhooks() {
 	maps.DeleteFunc(r.webhooks, func(_ string, w webhook.Webhook) bool { return w.Declared })
 }
