@@ -311,6 +311,8 @@ func TestMCPErrors(t *testing.T) {
 		{"search_chat_history", `{"query":"a","limit":-1}`, "limit must be 1 to 100"},
 		{"search_chat_history", `{"query":"a","contextMessages":21}`, "contextMessages must be 0 to 20"},
 		{"search_chat_history", `{"query":"a","skip":100}`, "skip must be 0 to 99"},
+		{"search_chat_history", `{"query":"a","timeZone":"CEST"}`, "timeZone must be an IANA time zone, such as Europe/Berlin"},
+		{"recall_chat_history", `{"query":"a","timeZone":"Local"}`, "timeZone must be an IANA time zone, such as Europe/Berlin"},
 		{"get_full_conversation", `{}`, "conversationId is required"},
 		{"get_full_conversation", `{"conversationId":"x"}`, "conversation not found"},
 		{"get_full_conversation", `{"conversationId":"x","cursor":"-1"}`, "cursor must be the nextCursor"},

@@ -16,7 +16,10 @@ import (
 
 // params parses query parameters and collects their errors. An empty parameter
 // counts as absent.
-type params struct{ fault.Fields }
+type params struct {
+	fault.Fields
+	zone *time.Location // of times without a zone; nil for UTC
+}
 
 // integer parses a whole number of at least minimum. Numbers out of range become
 // the largest int32.
@@ -60,10 +63,21 @@ func (p *params) boolean(name, text string) bool {
 	return false
 }
 
+// timeZone parses the name of the zone of from and to, and returns the zone.
+func (p *params) timeZone(name *string) *time.Location {
+	zone, err := chat.ParseZone(value(name, ""))
+	if err != nil {
+		p.Add("timeZone", chat.ZoneRule)
+		return time.UTC
+	}
+	p.zone = zone
+	return zone
+}
+
 // from parses the start of a time range, zero if open.
 func (p *params) from(name, text string) time.Time {
-	return p.time(name, text, func(s string) (time.Time, error) {
-		t, _, err := chat.ParseTime(s)
+	return p.time(name, text, func(s string, zone *time.Location) (time.Time, error) {
+		t, _, err := chat.ParseTime(s, zone)
 		return t, err
 	})
 }
@@ -73,11 +87,15 @@ func (p *params) to(name, text string) time.Time {
 	return p.time(name, text, chat.ParseEnd)
 }
 
-func (p *params) time(name, text string, parse func(string) (time.Time, error)) time.Time {
+func (p *params) time(name, text string, parse func(string, *time.Location) (time.Time, error)) time.Time {
 	if text == "" {
 		return time.Time{}
 	}
-	t, err := parse(text)
+	zone := p.zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	t, err := parse(text, zone)
 	if err != nil {
 		p.Add(name, "must be an ISO 8601 date or time, such as 2025-05-09 or 2025-05-09T14:30:00Z")
 	}

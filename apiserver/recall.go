@@ -32,6 +32,7 @@ type recallRequest struct {
 	ConversationHistory []recallTurn  `json:"conversationHistory,omitempty" doc:"The last messages of the current conversation, as context for a short question."`
 	Before              *string       `json:"before,omitempty" doc:"Only messages written before this ISO 8601 time, or before the start of this date."`
 	After               *string       `json:"after,omitempty" doc:"Only messages written at or after this ISO 8601 date or time."`
+	TimeZone            *string       `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC."`
 }
 
 type recallQuery struct {
@@ -183,8 +184,9 @@ func (s *Server) recall(ctx context.Context, who tenant.Identity, in *recallInpu
 // input converts the request and adds validation errors to p.
 func (r recallRequest) input(p *params) chat.RecallInput {
 	tokens := r.MaxTokens.value(&p.Fields, "maxTokens", chat.DefaultRecallTokens)
+	zone := p.timeZone(r.TimeZone)
 	input := chat.RecallInput{
-		Many: len(r.Queries) > 0, Platform: value(r.Platform, ""), Context: value(r.ConversationContext, ""),
+		Many: len(r.Queries) > 0, Zone: zone, Platform: value(r.Platform, ""), Context: value(r.ConversationContext, ""),
 		MinScore: r.MinScore, After: p.from("after", value(r.After, "")), Before: p.from("before", value(r.Before, "")),
 	}
 	for i, q := range r.Queries {

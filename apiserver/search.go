@@ -22,6 +22,7 @@ type searchInput struct {
 		AsOf          *string  `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only messages written until then; a date includes the whole day."`
 		DateFrom      *string  `json:"dateFrom,omitempty" doc:"Only conversations created at or after this ISO 8601 date or time."`
 		DateTo        *string  `json:"dateTo,omitempty" doc:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
+		TimeZone      *string  `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC."`
 	} `nameHint:"SearchRequest"`
 }
 
@@ -69,12 +70,13 @@ var docSearchConversations = doc{
 func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, in *searchInput) (*searchOutput, error) {
 	begin := time.Now()
 	var p params
+	zone := p.timeZone(in.Body.TimeZone)
 	name := value(in.Body.Provider, chat.AllPlatforms)
 	input := chat.SearchInput{
 		Query: in.Body.Query, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
 		Platform: name, Around: int(value(in.Body.ContextChunks, chat.DefaultAround)),
 		SkipRerank: value(in.Body.SkipRerank, false), MinScore: in.Body.MinScore, Ranking: retrieve.Ranking(value(in.Body.Ranking, string(retrieve.Fused))),
-		AsOf: p.to("asOf", value(in.Body.AsOf, "")),
+		AsOf: p.to("asOf", value(in.Body.AsOf, "")), Zone: zone,
 		From: p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {

@@ -25,6 +25,7 @@ type searchAllInput struct {
 		ContextChunks *integer      `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side of a passage; default 4."`
 		AsOf          *string       `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only memories stored and messages written until then; a date includes the whole day."`
 		MinScore      *float64      `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all."`
+		TimeZone      *string       `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC."`
 	} `nameHint:"SearchAllRequest"`
 }
 
@@ -64,10 +65,11 @@ var docSearchAll = doc{
 func (s *Server) searchAll(ctx context.Context, who tenant.Identity, in *searchAllInput) (*searchAllOutput, error) {
 	begin := time.Now()
 	var p params
+	zone := p.timeZone(in.Body.TimeZone)
 	input := search.Input{
 		Query: in.Body.Query, Include: in.Body.Include, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
 		Around: int(value(in.Body.ContextChunks, chat.DefaultAround)), MinScore: in.Body.MinScore,
-		AsOf: p.to("asOf", value(in.Body.AsOf, "")), Where: filter.Parse(&p.Fields, "filter", in.Body.Filter.raw()),
+		AsOf: p.to("asOf", value(in.Body.AsOf, "")), Zone: zone, Where: filter.Parse(&p.Fields, "filter", in.Body.Filter.raw()),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err

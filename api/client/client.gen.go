@@ -1060,6 +1060,9 @@ type RecallRequest struct {
 
 	// Query A question in natural language. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required.
 	Query *string `json:"query,omitempty"`
+
+	// TimeZone The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
+	TimeZone *string `json:"timeZone,omitempty"`
 }
 
 // RecallRequestInclude defines model for RecallRequest.Include.
@@ -1141,6 +1144,9 @@ type SearchAllRequest struct {
 
 	// Query A search query in natural language.
 	Query string `json:"query"`
+
+	// TimeZone The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
+	TimeZone *string `json:"timeZone,omitempty"`
 }
 
 // SearchAllRequestInclude defines model for SearchAllRequest.Include.
@@ -1177,6 +1183,9 @@ type SearchRequest struct {
 
 	// SkipRerank Do not sort the results again with the reranker, if one is configured.
 	SkipRerank *bool `json:"skipRerank,omitempty"`
+
+	// TimeZone The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
+	TimeZone *string `json:"timeZone,omitempty"`
 }
 
 // SearchRequestRanking How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense).

@@ -44,7 +44,7 @@ func (d *Dashboard) ask(c *fiber.Ctx, who *tenant.Session) error {
 	p := page{Title: msg("Ask"), Section: "ask", Who: who}
 	if view.Query != "" {
 		list, degraded, err := d.both().Recall(c.UserContext(), who.Identity, chat.RecallInput{
-			Queries: []chat.RecallQuery{{Text: view.Query, MaxTokens: askTokens}},
+			Queries: []chat.RecallQuery{{Text: view.Query, MaxTokens: askTokens}}, Zone: zoneOf(c),
 		}, search.Kinds)
 		if err != nil {
 			return err

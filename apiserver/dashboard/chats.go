@@ -83,23 +83,23 @@ func (f Filter) path(page int) string {
 	return "/chats?" + q.Encode()
 }
 
-// day parses a date, zero for none.
-func day(problems *fault.Fields, name, text string) time.Time {
+// day parses a date and returns its start, zero for none.
+func day(problems *fault.Fields, name, text string, zone *time.Location) time.Time {
 	if text == "" {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.DateOnly, text)
+	t, err := time.ParseInLocation(time.DateOnly, text, zone)
 	if err != nil {
 		problems.Add(name, "must be a date, such as 2025-05-09")
 	}
 	return t
 }
 
-// input converts the filter for the domain. Days are in UTC; To is inclusive.
-func (f Filter) input() (chat.ConversationFilter, error) {
+// input converts the filter for the domain. To is inclusive.
+func (f Filter) input(zone *time.Location) (chat.ConversationFilter, error) {
 	var problems fault.Fields
 	out := chat.ConversationFilter{Platform: f.Platform, Title: f.Title, Status: chat.Status(f.Status), PinnedOnly: f.Pinned,
-		ImportID: f.Import, From: day(&problems, "from", f.From), To: day(&problems, "to", f.To), Offset: min(f.Page-1, 1_000_000) * chatPage, Limit: chatPage}
+		ImportID: f.Import, From: day(&problems, "from", f.From, zone), To: day(&problems, "to", f.To, zone), Offset: min(f.Page-1, 1_000_000) * chatPage, Limit: chatPage}
 	if !out.To.IsZero() {
 		out.To = out.To.AddDate(0, 0, 1)
 	}
@@ -129,7 +129,7 @@ func (d *Dashboard) listChats(c *fiber.Ctx, who *tenant.Session) error {
 func (d *Dashboard) searchChats(c *fiber.Ctx, who *tenant.Session, view *chatsView) (warning message, err error) {
 	view.Any, view.Here = true, "/chats?q="+url.QueryEscape(view.Query)
 	list, degraded, err := d.Chats.Search(c.UserContext(), who.Identity, chat.SearchInput{
-		Query: view.Query, Limit: foundResults, Platform: view.Platform, MinScore: new(float64(0)),
+		Query: view.Query, Limit: foundResults, Platform: view.Platform, MinScore: new(float64(0)), Zone: zoneOf(c),
 	})
 	if err != nil {
 		return message{}, err
@@ -146,7 +146,7 @@ func (d *Dashboard) searchChats(c *fiber.Ctx, who *tenant.Session, view *chatsVi
 
 // fillChats adds the page of the filtered list.
 func (d *Dashboard) fillChats(c *fiber.Ctx, who *tenant.Session, view *chatsView) error {
-	input, err := view.input()
+	input, err := view.input(zoneOf(c))
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,7 @@ func speaksGerman(t *testing.T, s *site, b *browser) {
 	tab.fill("input[name=password]", "wrong")
 	tab.click("button.primary")
 	tab.sees("Name oder Passwort ist falsch.")
+	tab.until(`document.cookie.includes("mnemo_zone=Asia/Tokyo")`, "tell the server the time zone")
 	tab.looks("german-sign-in")
 	tab.signIn(alice)
 	tab.sees("Noch keine Erinnerungen")

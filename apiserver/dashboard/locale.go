@@ -6,15 +6,30 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/yuin/goldmark"
 	"golang.org/x/text/language"
 	printing "golang.org/x/text/message"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
 )
 
 // languageCookie is the cookie of the language that the user chose, written by app.js.
 const languageCookie = "mnemo_language"
+
+// zoneCookie is the cookie of the browser's time zone, written by app.js.
+const zoneCookie = "mnemo_zone"
+
+// zoneOf returns the time zone of the browser, and UTC if it is unknown.
+func zoneOf(c *fiber.Ctx) *time.Location {
+	zone, err := chat.ParseZone(c.Cookies(zoneCookie))
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
 
 // english is the language of the keys of the catalogs, and the default.
 const english = "en"

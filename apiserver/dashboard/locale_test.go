@@ -87,6 +87,34 @@ func TestLanguageOfARequest(t *testing.T) {
 	}
 }
 
+func TestZoneOfARequest(t *testing.T) {
+	t.Parallel()
+	for cookie, want := range map[string]string{"Asia/Tokyo": "Asia/Tokyo", "": "UTC", "Mars/Olympus": "UTC", "Local": "UTC"} {
+		app := fiber.New()
+		c := app.AcquireCtx(&fasthttp.RequestCtx{})
+		c.Request().Header.SetCookie(zoneCookie, cookie)
+		if got := zoneOf(c).String(); got != want {
+			t.Errorf("cookie %q: %s, want %s", cookie, got, want)
+		}
+		app.ReleaseCtx(c)
+	}
+}
+
+// A filter from a day selects from its start in the time zone of the browser.
+func TestDaysOfFilters(t *testing.T) {
+	t.Parallel()
+	tokyo := time.FixedZone("", 9*3600)
+	start := time.Date(2025, time.May, 8, 15, 0, 0, 0, time.UTC)
+	chats, err := Filter{From: "2025-05-09", To: "2025-05-09"}.input(tokyo)
+	if err != nil || !chats.From.Equal(start) || !chats.To.Equal(start.Add(24*time.Hour)) {
+		t.Errorf("conversations from %v to %v, %v, want the day from %v", chats.From, chats.To, err, start)
+	}
+	found, err := memoryFilter{From: "2025-05-09"}.input(0, tokyo)
+	if err != nil || !found.Where.Operands[0].Values[0].Time.Equal(start) {
+		t.Errorf("memories: %+v, %v, want from %v", found.Where, err, start)
+	}
+}
+
 // TestPagesParse: the templates of all pages are valid, also those that no other test renders.
 func TestPagesParse(t *testing.T) {
 	t.Parallel()

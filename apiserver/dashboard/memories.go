@@ -83,8 +83,8 @@ func (f memoryFilter) path(skip int) string {
 	return "/memories?" + q.Encode()
 }
 
-// input converts the filter for the domain. Days are in UTC; To is inclusive.
-func (f memoryFilter) input(skip int) (memory.ListInput, error) {
+// input converts the filter for the domain. To is inclusive.
+func (f memoryFilter) input(skip int, zone *time.Location) (memory.ListInput, error) {
 	var problems fault.Fields
 	var conditions []filter.Filter
 	labeled := func(name, label string, op filter.Op, field filter.Field) {
@@ -100,10 +100,10 @@ func (f memoryFilter) input(skip int) (memory.ListInput, error) {
 	stored := func(op filter.Op, at time.Time) {
 		conditions = append(conditions, filter.Filter{Op: op, Field: filter.CreatedAt, Values: []filter.Value{{Kind: filter.Time, Time: at}}})
 	}
-	if from := day(&problems, "from", f.From); !from.IsZero() {
+	if from := day(&problems, "from", f.From, zone); !from.IsZero() {
 		stored(filter.Gte, from)
 	}
-	if to := day(&problems, "to", f.To); !to.IsZero() {
+	if to := day(&problems, "to", f.To, zone); !to.IsZero() {
 		stored(filter.Lt, to.AddDate(0, 0, 1))
 	}
 	in := memory.ListInput{Bucket: f.bucket, Count: memoryPage, Newest: true, Query: f.Query, Skip: skip, MinScore: new(float64(0))}
@@ -129,7 +129,7 @@ func (d *Dashboard) listMemories(c *fiber.Ctx, who *tenant.Session) error {
 func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int64, draft string, problem error) error {
 	skip := max(c.QueryInt("skip"), 0)
 	selected := memoryFilterOf(c, bucket)
-	input, err := selected.input(skip)
+	input, err := selected.input(skip, zoneOf(c))
 	if err != nil {
 		return err
 	}

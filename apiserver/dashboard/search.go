@@ -49,7 +49,7 @@ func (d *Dashboard) search(c *fiber.Ctx, who *tenant.Session) error {
 	p := page{Title: msg("Search (noun)"), Section: "search", Who: who}
 	if view.Query != "" {
 		found, degraded, err := d.both().Search(c.UserContext(), who.Identity, search.Input{
-			Query: view.Query, Limit: foundResults, MinScore: new(float64(0)),
+			Query: view.Query, Limit: foundResults, MinScore: new(float64(0)), Zone: zoneOf(c),
 		})
 		if err != nil {
 			return err

@@ -30,6 +30,7 @@ type recallIn struct {
 	Context   string        `json:"context,omitempty" jsonschema:"The topic of the current conversation, as context for a short question."`
 	After     string        `json:"after,omitempty" jsonschema:"Only messages written at or after this ISO 8601 date or time."`
 	Before    string        `json:"before,omitempty" jsonschema:"Only messages written before this ISO 8601 time, or before the start of this date."`
+	TimeZone  string        `json:"timeZone,omitempty" jsonschema:"The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone. The default is UTC."`
 }
 
 type queryIn struct {
@@ -75,6 +76,7 @@ type searchChatsIn struct {
 	DateFrom  string   `json:"dateFrom,omitempty" jsonschema:"Only conversations created at or after this ISO 8601 date or time."`
 	DateTo    string   `json:"dateTo,omitempty" jsonschema:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
 	AsOf      string   `json:"asOf,omitempty" jsonschema:"Search the messages written until this ISO 8601 time or date, instead of until now."`
+	TimeZone  string   `json:"timeZone,omitempty" jsonschema:"The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone. The default is UTC."`
 	MaxTokens int      `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first passage is always included."`
 }
 
@@ -136,9 +138,10 @@ func (e *Endpoint) addConversations() {
 
 func (e *Endpoint) recall(ctx context.Context, c call, in recallIn) (recallOut, error) {
 	var f fault.Fields
+	zone := zoneOf(&f, in.TimeZone)
 	input := chat.RecallInput{
 		Queries: in.questions(&f), Many: len(in.Queries) > 0, Context: in.Context, Platform: in.Platform, MinScore: in.MinScore,
-		After: moment(&f, "after", in.After), Before: moment(&f, "before", in.Before),
+		After: moment(&f, "after", in.After, zone), Before: moment(&f, "before", in.Before, zone), Zone: zone,
 	}
 	if err := fault.Join(f.Err(), input.Validate()); err != nil {
 		return recallOut{}, err
@@ -206,12 +209,13 @@ func (e *Endpoint) searchChats(ctx context.Context, c call, in searchChatsIn) (s
 	if around < 0 || around > chat.MaxAround {
 		f.Add("contextMessages", "must be 0 to %d, not %d", chat.MaxAround, around)
 	}
+	zone := zoneOf(&f, in.TimeZone)
 	input := chat.SearchInput{
 		// One more than returned, to detect whether there are more. The depth is that of all pages.
 		Query: in.Query, Limit: min(max(in.Limit+1, 1), chat.MaxResults), Skip: max(in.Skip, 0), Depth: chat.MaxResults,
 		Platform: in.Platform, MinScore: in.MinScore, Around: max(min(around, chat.MaxAround), 0),
-		AsOf: momentAfter(&f, "asOf", in.AsOf),
-		From: moment(&f, "dateFrom", in.DateFrom), To: momentAfter(&f, "dateTo", in.DateTo),
+		AsOf: momentAfter(&f, "asOf", in.AsOf, zone), Zone: zone,
+		From: moment(&f, "dateFrom", in.DateFrom, zone), To: momentAfter(&f, "dateTo", in.DateTo, zone),
 	}
 	if err := fault.Join(f.Err(), input.Validate()); err != nil {
 		return searchChatsOut{}, err
@@ -266,15 +270,25 @@ func messageOf(m chat.Message) messageOut {
 	return messageOut{Index: m.Index, Sender: string(m.Sender), Timestamp: chat.Stamp(m.CreatedAt), Text: m.Text}
 }
 
+// zoneOf parses the field timeZone.
+func zoneOf(f *fault.Fields, name string) *time.Location {
+	zone, err := chat.ParseZone(name)
+	if err != nil {
+		f.Add("timeZone", chat.ZoneRule)
+		return time.UTC
+	}
+	return zone
+}
+
 // moment parses a date or time, zero if absent.
-func moment(f *fault.Fields, field, text string) time.Time {
-	t, _, err := chat.ParseTime(text)
+func moment(f *fault.Fields, field, text string, zone *time.Location) time.Time {
+	t, _, err := chat.ParseTime(text, zone)
 	return orZero(f, field, text, t, err)
 }
 
 // momentAfter parses the end of a time range, zero if open.
-func momentAfter(f *fault.Fields, field, text string) time.Time {
-	t, err := chat.ParseEnd(text)
+func momentAfter(f *fault.Fields, field, text string, zone *time.Location) time.Time {
+	t, err := chat.ParseEnd(text, zone)
 	return orZero(f, field, text, t, err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -167,7 +168,7 @@ func (e *Endpoint) search(ctx context.Context, c call, in searchIn) (searchOut, 
 	}
 	input := memory.ListInput{Query: in.Query, Skip: in.Skip, MinScore: in.MinScore,
 		Count: count(&f, in.Count, foundCount), Bucket: in.BucketID.bucket(&f),
-		AsOf: momentAfter(&f, "asOf", in.AsOf), Where: filter.Parse(&f, "filter", in.Filter)}
+		AsOf: momentAfter(&f, "asOf", in.AsOf, time.UTC), Where: filter.Parse(&f, "filter", in.Filter)}
 	listing, err := e.list(ctx, c.who, &f, input, in.MaxTokens)
 	return searchOut{Memories: memoriesOut(listing.Memories), NextSkip: listing.NextSkip, Degraded: listing.Degraded}, err
 }

@@ -1,11 +1,28 @@
 package chat
 
 import (
+	"errors"
 	"fmt"
 	"time"
+	_ "time/tzdata" // the time zones, which images and test machines lack
 )
 
-// layouts are the accepted forms of ISO 8601. Times without a zone are UTC.
+// ZoneRule is the rule for names of time zones in requests.
+const ZoneRule = "must be an IANA time zone, such as Europe/Berlin"
+
+// ParseZone returns the time zone with an IANA name, such as Europe/Berlin, and UTC for "".
+func ParseZone(name string) (*time.Location, error) {
+	if name == "Local" { // the zone of the server
+		return nil, errors.New("not an IANA name")
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("find time zone: %w", err)
+	}
+	return zone, nil
+}
+
+// layouts are the accepted forms of ISO 8601.
 var layouts = []string{
 	time.RFC3339Nano,
 	"2006-01-02T15:04:05.999999999Z0700",
@@ -20,24 +37,24 @@ var layouts = []string{
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // ParseTime parses an ISO 8601 date or time and reports whether it is a date
-// without a time.
-func ParseTime(s string) (t time.Time, date bool, err error) {
-	if t, err := time.Parse(time.DateOnly, s); err == nil {
+// without a time. Dates, and times without a zone, are in the given zone.
+func ParseTime(s string, zone *time.Location) (t time.Time, date bool, err error) {
+	if t, err := time.ParseInLocation(time.DateOnly, s, zone); err == nil {
 		return t, true, inRange(t)
 	}
 	for _, layout := range layouts {
-		if t, err := time.Parse(layout, s); err == nil {
+		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
 			return t.UTC(), false, inRange(t)
 		}
 	}
 	return time.Time{}, false, fmt.Errorf("parse %q: not an ISO 8601 date or time", s)
 }
 
-// ParseEnd parses the inclusive end of a time range and returns the exclusive end.
+// ParseEnd parses the inclusive end of a time range, like ParseTime, and returns the exclusive end.
 // A date includes the whole day; a time includes its millisecond, the precision
 // of times in responses.
-func ParseEnd(s string) (time.Time, error) {
-	t, date, err := ParseTime(s)
+func ParseEnd(s string, zone *time.Location) (time.Time, error) {
+	t, date, err := ParseTime(s, zone)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -17,8 +17,8 @@ func FuzzParseTime(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		at, date, err := chat.ParseTime(s)
-		end, endErr := chat.ParseEnd(s)
+		at, date, err := chat.ParseTime(s, time.UTC)
+		end, endErr := chat.ParseEnd(s, time.UTC)
 		if (err == nil) != (endErr == nil) {
 			t.Fatalf("%q: start %v, end %v", s, err, endErr)
 		}
@@ -31,7 +31,7 @@ func FuzzParseTime(f *testing.F) {
 		if !end.After(at) || end.Sub(at) > 24*time.Hour {
 			t.Fatalf("%q is %s, and ends at %s", s, at, end)
 		}
-		again, _, err := chat.ParseTime(chat.Stamp(at))
+		again, _, err := chat.ParseTime(chat.Stamp(at), time.UTC)
 		if err != nil || !again.Equal(at.Truncate(time.Millisecond)) {
 			t.Fatalf("%q is %s, its stamp is %s: %v", s, at, again, err)
 		}

@@ -177,7 +177,7 @@ func (c *checker) time(field string, s *string) time.Time {
 		c.add(field, "is required and must be an ISO 8601 time")
 		return time.Time{}
 	}
-	t, _, err := ParseTime(*s)
+	t, _, err := ParseTime(*s, time.UTC)
 	if err != nil {
 		c.add(field, "must be an ISO 8601 time, such as 2025-05-09T14:30:00Z")
 	}

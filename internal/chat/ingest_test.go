@@ -104,6 +104,38 @@ func TestUpsertMergesRepeatedMessages(t *testing.T) {
 	}
 }
 
+// A date is a day of the zone, also if a change of the clocks makes it shorter; a time with a zone of its own is not affected.
+func TestParseTimeInZone(t *testing.T) {
+	t.Parallel()
+	berlin, err := ParseZone("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][2]string{
+		"2026-03-29":           {"2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"},
+		"2026-03-29T12:00":     {"2026-03-29T10:00:00.000Z", "2026-03-29T10:00:00.001Z"},
+		"2026-03-29T12:00:00Z": {"2026-03-29T12:00:00.000Z", "2026-03-29T12:00:00.001Z"},
+	} {
+		start, _, err := ParseTime(text, berlin)
+		end, endErr := ParseEnd(text, berlin)
+		if got := [2]string{Stamp(start), Stamp(end)}; got != want || err != nil || endErr != nil {
+			t.Errorf("%s = %v, %v, %v, want %v", text, got, err, endErr, want)
+		}
+	}
+}
+
+func TestParseZone(t *testing.T) {
+	t.Parallel()
+	if zone, err := ParseZone(""); err != nil || zone != time.UTC {
+		t.Errorf("the zone of an empty name is %v, %v, want UTC", zone, err)
+	}
+	for _, name := range []string{"Local", "Mars/Olympus", "../etc/passwd", "/etc/localtime", "UTC+2", strings.Repeat("x", 1000)} {
+		if zone, err := ParseZone(name); err == nil {
+			t.Errorf("the zone of %q is %v, want an error", name, zone)
+		}
+	}
+}
+
 func TestParseTime(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -120,16 +152,16 @@ func TestParseTime(t *testing.T) {
 		"2025-05-09T12:00:00.000000000Z": {noon, noon.Add(time.Millisecond)},
 	}
 	for text, tc := range tests {
-		got, _, err := ParseTime(text)
+		got, _, err := ParseTime(text, time.UTC)
 		if err != nil || !got.Equal(tc.want) {
 			t.Errorf("ParseTime(%q) = %v, %v, want %v", text, got, err, tc.want)
 		}
-		if end, err := ParseEnd(text); err != nil || !end.Equal(tc.end) {
+		if end, err := ParseEnd(text, time.UTC); err != nil || !end.Equal(tc.end) {
 			t.Errorf("ParseEnd(%q) = %v, %v, want %v", text, end, err, tc.end)
 		}
 	}
 	for _, text := range []string{"", "yesterday", "2025", "2025-13-01", "1746792000", "0000-01-01", "2025-05-09T25:00:00Z", "9999-12-31T23:59:59-01:00"} {
-		if got, _, err := ParseTime(text); err == nil {
+		if got, _, err := ParseTime(text, time.UTC); err == nil {
 			t.Errorf("ParseTime(%q) = %v, want an error", text, got)
 		}
 	}

@@ -49,6 +49,8 @@ type RecallInput struct {
 	// After (inclusive) and Before (exclusive) limit the time of messages; zero for
 	// no limit.
 	After, Before time.Time
+	// Zone is the user's time zone, for times that a question mentions; nil for UTC.
+	Zone *time.Location
 	// Memories finds memories to include; nil for none. OnlyMemories omits messages.
 	Memories     MemoryFinder
 	OnlyMemories bool

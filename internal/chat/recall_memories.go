@@ -42,7 +42,7 @@ func (s *Service) collect(ctx context.Context, who tenant.Identity, in RecallInp
 		return r, degraded, nil
 	}
 	found, chatsDegraded, err := s.find(ctx, who,
-		SearchInput{Query: q.Text, Platform: in.Platform, MinScore: in.MinScore, Limit: limit},
+		SearchInput{Query: q.Text, Platform: in.Platform, MinScore: in.MinScore, Limit: limit, Zone: in.Zone},
 		retrieve.Query{Text: in.searchText(q.Text), After: in.After, Before: in.Before})
 	if err != nil {
 		return r, false, err

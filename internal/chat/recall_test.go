@@ -98,13 +98,20 @@ func TestRecallIsExtractive(t *testing.T) {
 func TestRecallQuery(t *testing.T) {
 	t.Parallel()
 	may := retrieve.Window{From: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), To: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
+	auckland, err := ParseZone("Pacific/Auckland")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := retrieve.Window{From: time.Date(2026, 4, 30, 12, 0, 0, 0, time.UTC), To: time.Date(2026, 5, 31, 12, 0, 0, 0, time.UTC)}
 	turns := []Turn{{"user", "Vienna by train"}, {"assistant", " "}, {"user", "and when?"}}
 	for name, test := range map[string]struct {
 		in   RecallInput
 		want retrieve.Query
 	}{
-		"Plain":    {ask("which seat did I like best on night trains?"), retrieve.Query{Text: "which seat did I like best on night trains?", Limit: 30}},
-		"Window":   {ask("which seat did I like on trains last May?"), retrieve.Query{Text: "which seat did I like on trains last May?", Window: may, Limit: 30}},
+		"Plain":  {ask("which seat did I like best on night trains?"), retrieve.Query{Text: "which seat did I like best on night trains?", Limit: 30}},
+		"Window": {ask("which seat did I like on trains last May?"), retrieve.Query{Text: "which seat did I like on trains last May?", Window: may, Limit: 30}},
+		"Zone": {RecallInput{Queries: ask("which seat did I like on trains last May?").Queries, Zone: auckland},
+			retrieve.Query{Text: "which seat did I like on trains last May?", Window: there, Zone: auckland, Limit: 30}},
 		"Filters":  {RecallInput{Queries: []RecallQuery{{"which seat did I like best on trains?", 2000}}, Platform: "custom", After: may.From, Before: may.To}, retrieve.Query{Text: "which seat did I like best on trains?", Group: retrieve.GroupOf("custom"), After: may.From, Before: may.To, Limit: 100}},
 		"Context":  {RecallInput{Queries: []RecallQuery{{"and when?", 1}}, Context: "Trip to Vienna", History: turns}, retrieve.Query{Text: "and when?\nTrip to Vienna", Limit: 10}},
 		"History":  {RecallInput{Queries: []RecallQuery{{"and when?", 1}}, History: turns}, retrieve.Query{Text: "and when?\nVienna by train", Limit: 10}},
@@ -117,12 +124,15 @@ func TestRecallQuery(t *testing.T) {
 			s.Now = func() time.Time { return askedAt }
 			recallOne(t, s, test.in)
 			test.want.Kind = retrieve.Chat
-			if diff := cmp.Diff(test.want, f.asked, cmpopts.IgnoreUnexported(retrieve.Query{})); diff != "" {
+			if diff := cmp.Diff(test.want, f.asked, cmpopts.IgnoreUnexported(retrieve.Query{}), sameZone); diff != "" {
 				t.Errorf("query (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
+
+// sameZone compares the pointers of time zones.
+var sameZone = cmp.Comparer(func(a, b *time.Location) bool { return a == b })
 
 func TestRecallSynthesizes(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,8 @@ type SearchInput struct {
 	Around   int       // messages on either side, 0 to MaxAround
 	From, To time.Time // creation of conversations, To is exclusive; zero for no limit
 	AsOf     time.Time // only messages written before it; zero for now
+	// Zone is the user's time zone, for times that Query mentions; nil for UTC.
+	Zone *time.Location
 	// MinScore omits results with a lower score; nil for relevant results only.
 	MinScore   *float64
 	SkipRerank bool // do not ask the reranker
@@ -92,11 +94,12 @@ func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput,
 	if NormalizePlatform(in.Platform) != "" {
 		q.Group = groupOf(in.Platform)
 	}
-	now := s.Now().UTC()
+	now := s.Now()
 	if !in.AsOf.IsZero() && in.AsOf.Before(now) {
-		now = in.AsOf.UTC()
+		now = in.AsOf
 	}
-	q.Window, _ = retrieve.ParseWindow(in.Query, now)
+	q.Zone = in.Zone
+	q.Window, _ = retrieve.ParseWindow(in.Query, q.Local(now))
 	ranking, err := s.Searcher.Search(ctx, who.Scope, who.Placement, q)
 	if err != nil {
 		return nil, false, fmt.Errorf("search conversations: %w", err)

@@ -53,7 +53,7 @@ func (in *copilotConversation) element(s *scanner) error {
 var copilotLayouts = []string{"2006-01-02T15:04:05", "1/2/2006 15:04:05 -07:00", "1/2/2006 3:04:05 PM -07:00", "1/2/2006 3:04:05 PM", "1/2/2006 15:04:05"}
 
 func copilotTime(text string) time.Time {
-	if t, _, err := chat.ParseTime(text); err == nil {
+	if t, _, err := chat.ParseTime(text, time.UTC); err == nil {
 		return t.UTC()
 	}
 	for _, layout := range copilotLayouts {

@@ -132,7 +132,7 @@ func (s *scanner) time() (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		if t, _, err := chat.ParseTime(text); err == nil {
+		if t, _, err := chat.ParseTime(text, time.UTC); err == nil {
 			return t.UTC(), nil
 		}
 		return seconds(text), nil

@@ -164,6 +164,17 @@ func TestNamedDates(t *testing.T) {
 	}
 }
 
+// A message was written on the day of the user's time zone.
+func TestWrittenInTheZoneOfTheQuery(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2023, time.April, 30, 20, 0, 0, 0, time.UTC)
+	for zone, want := range map[*time.Location]bool{nil: false, time.FixedZone("", 5*3600): true} {
+		if month, _ := writtenOn(namedDates("in May 2023"), Query{Zone: zone}.Local(at)); month != want {
+			t.Errorf("zone %v: in May %v, want %v", zone, month, want)
+		}
+	}
+}
+
 // A message is near a day of another month or year.
 func TestWrittenNearTheEndOfAMonth(t *testing.T) {
 	t.Parallel()

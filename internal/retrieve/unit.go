@@ -80,6 +80,8 @@ type Query struct {
 	// Window is the time the query is about. Messages inside are preferred, not
 	// required. Zero for none. Only the Engine uses it.
 	Window Window
+	// Zone is the time zone of dates in Text; nil for UTC. Only the Engine uses it.
+	Zone *time.Location
 	// Generation selects the vectors and the model that embeds Text.
 	Generation placement.GenerationID
 	// Ranking selects the searches to run; "" for Fused. Only the Engine uses it.
@@ -90,6 +92,14 @@ type Query struct {
 	// which only applies to calibrated scores. Only the Engine uses it.
 	MinScore *float64
 	Limit    int // number of candidates, at least 1
+}
+
+// Local returns a time in the zone of the query.
+func (q Query) Local(t time.Time) time.Time {
+	if q.Zone == nil {
+		return t.UTC()
+	}
+	return t.In(q.Zone)
 }
 
 // Ranking is a way to rank units. The parts of the fused ranking exist to measure it.

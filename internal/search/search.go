@@ -54,6 +54,8 @@ type Input struct {
 	Around   int    // messages of context around a passage, 0 to chat.MaxAround
 	MinScore *float64
 	AsOf     time.Time // only what was known before it; zero for now
+	// Zone is the user's time zone, for times that Query mentions; nil for UTC.
+	Zone *time.Location
 	// Where selects memories. Conversations have none of its fields.
 	Where filter.Filter
 }
@@ -85,7 +87,7 @@ func (in Input) includes(k Kind) bool {
 }
 
 func (in Input) chats() chat.SearchInput {
-	return chat.SearchInput{Query: in.Query, Limit: in.Limit, Around: in.Around, MinScore: in.MinScore, AsOf: in.AsOf}
+	return chat.SearchInput{Query: in.Query, Limit: in.Limit, Around: in.Around, MinScore: in.MinScore, AsOf: in.AsOf, Zone: in.Zone}
 }
 
 // Result is a memory or a passage; the other one is nil.

@@ -49,9 +49,9 @@ const properties = `{
 const booleanText = `^([01]|[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$`
 
 // undescribed are properties and parameters whose rules a schema cannot describe: limits
-// in bytes of JSON, a grammar, and a time in the future. TestInvalidFilters, TestInvalidAttributes, FuzzParse and
+// in bytes of JSON, a grammar, the name of a time zone, and a time in the future. TestInvalidFilters, TestInvalidAttributes, FuzzParse and
 // TestCreateTokenRefusals test them.
-var undescribed = []string{"customMetadata", "filter", "expiresAt"}
+var undescribed = []string{"customMetadata", "filter", "expiresAt", "timeZone"}
 
 type object = map[string]any
 

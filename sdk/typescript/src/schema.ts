@@ -1297,6 +1297,8 @@ export interface components {
             queries?: components["schemas"]["RecallQuery"][];
             /** @description A question in natural language. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required. */
             query?: string;
+            /** @description The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC. */
+            timeZone?: string;
         };
         RecallSource: {
             /** @description Empty for a memory. */
@@ -1369,6 +1371,8 @@ export interface components {
             minScore?: number;
             /** @description A search query in natural language. */
             query: string;
+            /** @description The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC. */
+            timeZone?: string;
         };
         SearchRequest: {
             /** @description Answer from what was known at this ISO 8601 time: only messages written until then; a date includes the whole day. */
@@ -1403,6 +1407,8 @@ export interface components {
             ranking?: "fused" | "lexical" | "dense";
             /** @description Do not sort the results again with the reranker, if one is configured. */
             skipRerank?: boolean;
+            /** @description The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC. */
+            timeZone?: string;
         };
         SearchResult: {
             /** @description The surrounding messages, in order. */

@@ -423,6 +423,10 @@ class SearchAllRequest(Model):
     """
     A search query in natural language.
     """
+    time_zone: str | None = None
+    """
+    The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
+    """
 
 
 class SearchRequest(Model):
@@ -465,6 +469,10 @@ class SearchRequest(Model):
     skip_rerank: bool | None = None
     """
     Do not sort the results again with the reranker, if one is configured.
+    """
+    time_zone: str | None = None
+    """
+    The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
     """
 
 
@@ -919,6 +927,10 @@ class RecallRequest(Model):
     query: str | None = None
     """
     A question in natural language. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required.
+    """
+    time_zone: str | None = None
+    """
+    The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
     """
 
 

@@ -63,6 +63,7 @@ class AsyncMnemo:
         context_chunks: int | None = None,
         min_score: float | None = None,
         as_of: str | None = None,
+        time_zone: str | None = None,
         filter: Dict[str, Any] | None = None,
     ) -> List[models.AnyResult]:
         """Returns memories and passages of conversations in one list, best first. With a filter, only memories."""
@@ -73,6 +74,7 @@ class AsyncMnemo:
             context_chunks=context_chunks,
             min_score=min_score,
             as_of=as_of,
+            time_zone=time_zone,
             filter=filter,
         )
         return (await self._transport.call(models.AllResults, Call("POST", "/api/search", body=body))).results

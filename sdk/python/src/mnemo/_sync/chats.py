@@ -30,6 +30,7 @@ class Chats:
         date_to: str | None = None,
         min_score: float | None = None,
         as_of: str | None = None,
+        time_zone: str | None = None,
     ) -> List[models.SearchResult]:
         """Returns the messages that match a question, best first, with their surroundings."""
         body = models.SearchRequest(
@@ -41,6 +42,7 @@ class Chats:
             date_to=date_to,
             min_score=min_score,
             as_of=as_of,
+            time_zone=time_zone,
         )
         found = self._transport.call(models.SearchResults, Call("POST", "/api/chat-history/search", body=body))
         return found.results
@@ -57,6 +59,7 @@ class Chats:
         context: str | None = None,
         history: Sequence[Mapping[str, str]] = (),
         min_score: float | None = None,
+        time_zone: str | None = None,
     ) -> models.Recollection:
         """Returns cited excerpts for a question, to be inserted into a prompt."""
         body = models.RecallRequest(
@@ -69,6 +72,7 @@ class Chats:
             conversation_context=context,
             conversation_history=[models.RecallTurn(**turn) for turn in history] or None,
             min_score=min_score,
+            time_zone=time_zone,
         )
         return self._transport.call(models.Recollection, Call("POST", "/api/chat-history/recall", body=body))
 
