@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -232,10 +233,12 @@ func (b *tab) seesNot(text string) {
 	b.until("document.readyState === 'complete' && !document.body.innerText.includes("+quote(text)+")", "not see "+text)
 }
 
-// at waits for a page by the prefix of its path.
+// at waits for a page by the prefix of its path. Pages below it do not count, unless the prefix ends with a slash: the
+// previous page may be one of them.
 func (b *tab) at(path string) {
 	b.t.Helper()
-	b.until("document.readyState === 'complete' && (location.pathname + location.search).startsWith("+quote(path)+")", "be at "+path)
+	b.until("document.readyState === 'complete' && (location.pathname + location.search).startsWith("+quote(path)+") && location.pathname["+
+		strconv.Itoa(len(path))+"] !== '/'", "be at "+path)
 }
 
 // click clicks a visible element.
