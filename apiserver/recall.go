@@ -32,7 +32,7 @@ type recallRequest struct {
 	ConversationHistory []recallTurn  `json:"conversationHistory,omitempty" doc:"The last messages of the current conversation, as context for a short question."`
 	Before              *string       `json:"before,omitempty" doc:"Only messages written before this ISO 8601 time, or before the start of this date."`
 	After               *string       `json:"after,omitempty" doc:"Only messages written at or after this ISO 8601 date or time."`
-	TimeZone            *string       `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC."`
+	TimeZone            *string       `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC."`
 }
 
 type recallQuery struct {

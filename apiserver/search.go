@@ -22,7 +22,7 @@ type searchInput struct {
 		AsOf          *string  `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only messages written until then; a date includes the whole day."`
 		DateFrom      *string  `json:"dateFrom,omitempty" doc:"Only conversations created at or after this ISO 8601 date or time."`
 		DateTo        *string  `json:"dateTo,omitempty" doc:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
-		TimeZone      *string  `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC."`
+		TimeZone      *string  `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC."`
 	} `nameHint:"SearchRequest"`
 }
 

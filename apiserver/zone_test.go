@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -36,26 +38,25 @@ func TestTimesAreInTheZoneOfTheRequest(t *testing.T) {
 	const recalled = query + `,"after":"2025-05-09","before":"2025-05-10"}`
 	start := time.Date(2025, time.May, 8, 15, 0, 0, 0, time.UTC)
 	end := start.Add(24 * time.Hour)
-	for name, send := range map[string]func(){
-		"search":              func() { call("/api/chat-history/search", searched) },
-		"recall":              func() { call("/api/chat-history/recall", recalled) },
-		"unified search":      func() { call("/api/search", query+`,"include":["chats"],"asOf":"2025-05-09"}`) },
-		"search_chat_history": func() { tool("search_chat_history", searched) },
-		"recall_chat_history": func() { tool("recall_chat_history", recalled) },
+	for name, tc := range map[string]struct {
+		send            func()
+		from, to, after time.Time
+	}{
+		"search":              {func() { call("/api/chat-history/search", searched) }, start, end, time.Time{}},
+		"recall":              {func() { call("/api/chat-history/recall", recalled) }, time.Time{}, time.Time{}, start},
+		"unified search":      {func() { call("/api/search", query+`,"include":["chats"],"asOf":"2025-05-09"}`) }, time.Time{}, time.Time{}, time.Time{}},
+		"search_chat_history": {func() { tool("search_chat_history", searched) }, start, end, time.Time{}},
+		"recall_chat_history": {func() { tool("recall_chat_history", recalled) }, time.Time{}, time.Time{}, start},
 	} {
-		send()
+		tc.send()
+		if len(sent) == 0 {
+			t.Fatalf("%s: no search", name)
+		}
 		q := <-sent
-		if !q.Window.From.Equal(start) || !q.Window.To.Equal(end) {
-			t.Errorf("%s: the query is about %v, want %v to %v", name, q.Window, start, end)
-		}
-		if !q.Before.Equal(end) {
-			t.Errorf("%s: messages before %v, want %v", name, q.Before, end)
-		}
-		if !q.From.IsZero() && (!q.From.Equal(start) || !q.To.Equal(end)) {
-			t.Errorf("%s: conversations from %v to %v, want %v to %v", name, q.From, q.To, start, end)
-		}
-		if !q.After.IsZero() && !q.After.Equal(start) {
-			t.Errorf("%s: messages after %v, want %v", name, q.After, start)
+		got := []time.Time{q.Window.From, q.Window.To, q.From, q.To, q.After, q.Before}
+		want := []time.Time{start, end, tc.from, tc.to, tc.after, end}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: bounds of the window, conversations and messages (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -1061,7 +1061,7 @@ type RecallRequest struct {
 	// Query A question in natural language. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required.
 	Query *string `json:"query,omitempty"`
 
-	// TimeZone The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
+	// TimeZone The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 }
 
@@ -1145,7 +1145,7 @@ type SearchAllRequest struct {
 	// Query A search query in natural language.
 	Query string `json:"query"`
 
-	// TimeZone The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
+	// TimeZone The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. Dates in filter are in UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 }
 
@@ -1184,7 +1184,7 @@ type SearchRequest struct {
 	// SkipRerank Do not sort the results again with the reranker, if one is configured.
 	SkipRerank *bool `json:"skipRerank,omitempty"`
 
-	// TimeZone The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
+	// TimeZone The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 }
 

@@ -88,21 +88,29 @@ func day(problems *fault.Fields, name, text string, zone *time.Location) time.Ti
 	if text == "" {
 		return time.Time{}
 	}
-	t, err := time.ParseInLocation(time.DateOnly, text, zone)
-	if err != nil {
+	t, isDate, err := chat.ParseTime(text, zone)
+	if err != nil || !isDate {
 		problems.Add(name, "must be a date, such as 2025-05-09")
 	}
 	return t
+}
+
+// span parses the first and the last day of a filter, and returns the start of the first
+// and the end of the last one, zero for none.
+func span(problems *fault.Fields, from, to string, zone *time.Location) (start, end time.Time) {
+	start = day(problems, "from", from, zone)
+	if !day(problems, "to", to, zone).IsZero() {
+		end, _ = chat.ParseEnd(to, zone) // the date is valid
+	}
+	return start, end
 }
 
 // input converts the filter for the domain. To is inclusive.
 func (f Filter) input(zone *time.Location) (chat.ConversationFilter, error) {
 	var problems fault.Fields
 	out := chat.ConversationFilter{Platform: f.Platform, Title: f.Title, Status: chat.Status(f.Status), PinnedOnly: f.Pinned,
-		ImportID: f.Import, From: day(&problems, "from", f.From, zone), To: day(&problems, "to", f.To, zone), Offset: min(f.Page-1, 1_000_000) * chatPage, Limit: chatPage}
-	if !out.To.IsZero() {
-		out.To = out.To.AddDate(0, 0, 1)
-	}
+		ImportID: f.Import, Offset: min(f.Page-1, 1_000_000) * chatPage, Limit: chatPage}
+	out.From, out.To = span(&problems, f.From, f.To, zone)
 	return out, problems.Err()
 }
 

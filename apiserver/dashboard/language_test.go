@@ -64,6 +64,7 @@ func speaksGerman(t *testing.T, s *site, b *browser) {
 	s.store(t, alice, memories...)
 	s.ingest(t, alice, "lisbon", "A week in May", "Where should we go in spring?", "Lisbon is warm in May.\n\n```\ncode\n```\n\n| a |\n|---|\n| b |")
 	s.ingest(t, alice, "untitled", "", "## ", "…")
+	tab.filtersInZone()
 	for name, path := range map[string]string{
 		"memories": "/memories", "memories-found": "/memories?q=train+seat", "memories-none": "/memories?q=kjqwx+vbnzzt", "memories-filtered": "/memories?to=2001-01-01",
 		"bucket-new": "/buckets/new", "chats": "/chats", "chats-found": "/chats?q=Lisbon", "search": "/search?q=Lisbon", "ask": "/ask", "asked": "/ask?q=Lisbon+in+May",
@@ -74,6 +75,18 @@ func speaksGerman(t *testing.T, s *site, b *browser) {
 	}
 	tab.editsInGerman()
 	tab.importsInGerman()
+}
+
+// filtersInZone: the days of a filter are those of the reader's zone. The conversations were created on 3 May in UTC.
+func (b *tab) filtersInZone() {
+	b.t.Helper()
+	b.do(emulation.SetTimezoneOverride("Pacific/Pago_Pago"))
+	b.open("/chats")
+	b.until(`document.cookie.includes("mnemo_zone=Pacific/Pago_Pago")`, "tell the server the time zone")
+	b.open("/chats?to=2026-05-02")
+	b.sees("A week in May")
+	b.do(emulation.SetTimezoneOverride("Asia/Tokyo"))
+	b.open("/chats")
 }
 
 // speaks opens a page in German and in the language with marks.

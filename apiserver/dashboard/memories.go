@@ -100,11 +100,12 @@ func (f memoryFilter) input(skip int, zone *time.Location) (memory.ListInput, er
 	stored := func(op filter.Op, at time.Time) {
 		conditions = append(conditions, filter.Filter{Op: op, Field: filter.CreatedAt, Values: []filter.Value{{Kind: filter.Time, Time: at}}})
 	}
-	if from := day(&problems, "from", f.From, zone); !from.IsZero() {
-		stored(filter.Gte, from)
+	start, end := span(&problems, f.From, f.To, zone)
+	if !start.IsZero() {
+		stored(filter.Gte, start)
 	}
-	if to := day(&problems, "to", f.To, zone); !to.IsZero() {
-		stored(filter.Lt, to.AddDate(0, 0, 1))
+	if !end.IsZero() {
+		stored(filter.Lt, end)
 	}
 	in := memory.ListInput{Bucket: f.bucket, Count: memoryPage, Newest: true, Query: f.Query, Skip: skip, MinScore: new(float64(0))}
 	if len(conditions) > 0 {

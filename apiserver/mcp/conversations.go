@@ -30,7 +30,7 @@ type recallIn struct {
 	Context   string        `json:"context,omitempty" jsonschema:"The topic of the current conversation, as context for a short question."`
 	After     string        `json:"after,omitempty" jsonschema:"Only messages written at or after this ISO 8601 date or time."`
 	Before    string        `json:"before,omitempty" jsonschema:"Only messages written before this ISO 8601 time, or before the start of this date."`
-	TimeZone  string        `json:"timeZone,omitempty" jsonschema:"The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone. The default is UTC."`
+	TimeZone  string        `json:"timeZone,omitempty" jsonschema:"The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone. The default is UTC."`
 }
 
 type queryIn struct {
@@ -76,7 +76,7 @@ type searchChatsIn struct {
 	DateFrom  string   `json:"dateFrom,omitempty" jsonschema:"Only conversations created at or after this ISO 8601 date or time."`
 	DateTo    string   `json:"dateTo,omitempty" jsonschema:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
 	AsOf      string   `json:"asOf,omitempty" jsonschema:"Search the messages written until this ISO 8601 time or date, instead of until now."`
-	TimeZone  string   `json:"timeZone,omitempty" jsonschema:"The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone. The default is UTC."`
+	TimeZone  string   `json:"timeZone,omitempty" jsonschema:"The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone. The default is UTC."`
 	MaxTokens int      `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first passage is always included."`
 }
 

@@ -3,16 +3,22 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 	_ "time/tzdata" // the time zones, which images and test machines lack
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 // ZoneRule is the rule for names of time zones in requests.
-const ZoneRule = "must be an IANA time zone, such as Europe/Berlin"
+const ZoneRule = "must be the name of an IANA time zone, such as Europe/Berlin"
+
+// zoneForm is the form of IANA names. Hosts have files with other names, such as localtime, among the zones.
+var zoneForm = regexp.MustCompile(`^([A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*)?$`)
 
 // ParseZone returns the time zone with an IANA name, such as Europe/Berlin, and UTC for "".
 func ParseZone(name string) (*time.Location, error) {
-	if name == "Local" { // the zone of the server
+	if name == "Local" || !zoneForm.MatchString(name) { // Local is the zone of the server
 		return nil, errors.New("not an IANA name")
 	}
 	zone, err := time.LoadLocation(name)
@@ -39,7 +45,8 @@ func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z
 // ParseTime parses an ISO 8601 date or time and reports whether it is a date
 // without a time. Dates, and times without a zone, are in the given zone.
 func ParseTime(s string, zone *time.Location) (t time.Time, date bool, err error) {
-	if t, err := time.ParseInLocation(time.DateOnly, s, zone); err == nil {
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		t := retrieve.StartOfDay(day, zone)
 		return t, true, inRange(t)
 	}
 	for _, layout := range layouts {
@@ -59,7 +66,8 @@ func ParseEnd(s string, zone *time.Location) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if date {
-		return t.AddDate(0, 0, 1), nil
+		year, month, day := t.Date()
+		return retrieve.StartOfDay(time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC), zone), nil
 	}
 	return t.Truncate(time.Millisecond).Add(time.Millisecond), nil
 }

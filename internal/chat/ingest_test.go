@@ -107,19 +107,25 @@ func TestUpsertMergesRepeatedMessages(t *testing.T) {
 // A date is a day of the zone, also if a change of the clocks makes it shorter; a time with a zone of its own is not affected.
 func TestParseTimeInZone(t *testing.T) {
 	t.Parallel()
-	berlin, err := ParseZone("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for text, want := range map[string][2]string{
-		"2026-03-29":           {"2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"},
-		"2026-03-29T12:00":     {"2026-03-29T10:00:00.000Z", "2026-03-29T10:00:00.001Z"},
-		"2026-03-29T12:00:00Z": {"2026-03-29T12:00:00.000Z", "2026-03-29T12:00:00.001Z"},
+	for _, tc := range []struct{ zone, text, start, end string }{
+		{"Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"},
+		{"Europe/Berlin", "2026-03-29T12:00", "2026-03-29T10:00:00.000Z", "2026-03-29T10:00:00.001Z"},
+		{"Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-29T12:00:00.000Z", "2026-03-29T12:00:00.001Z"},
+		// The clocks skip midnight.
+		{"America/Santiago", "2022-09-10", "2022-09-10T04:00:00.000Z", "2022-09-11T04:00:00.000Z"},
+		{"America/Santiago", "2022-09-11", "2022-09-11T04:00:00.000Z", "2022-09-12T03:00:00.000Z"},
+		{"Africa/Cairo", "2024-04-26", "2024-04-25T22:00:00.000Z", "2024-04-26T21:00:00.000Z"},
+		// They show it twice.
+		{"Asia/Amman", "2021-10-29", "2021-10-28T21:00:00.000Z", "2021-10-29T22:00:00.000Z"},
 	} {
-		start, _, err := ParseTime(text, berlin)
-		end, endErr := ParseEnd(text, berlin)
-		if got := [2]string{Stamp(start), Stamp(end)}; got != want || err != nil || endErr != nil {
-			t.Errorf("%s = %v, %v, %v, want %v", text, got, err, endErr, want)
+		zone, err := ParseZone(tc.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, _, err := ParseTime(tc.text, zone)
+		end, endErr := ParseEnd(tc.text, zone)
+		if got := [2]string{Stamp(start), Stamp(end)}; got != [2]string{tc.start, tc.end} || err != nil || endErr != nil {
+			t.Errorf("%s, %s: %v, %v, %v, want %s and %s", tc.zone, tc.text, got, err, endErr, tc.start, tc.end)
 		}
 	}
 }
@@ -129,7 +135,7 @@ func TestParseZone(t *testing.T) {
 	if zone, err := ParseZone(""); err != nil || zone != time.UTC {
 		t.Errorf("the zone of an empty name is %v, %v, want UTC", zone, err)
 	}
-	for _, name := range []string{"Local", "Mars/Olympus", "../etc/passwd", "/etc/localtime", "UTC+2", strings.Repeat("x", 1000)} {
+	for _, name := range []string{"Local", "Mars/Olympus", "../etc/passwd", "/etc/localtime", "localtime", "posix/UTC", "./UTC", "UTC/", "UTC+2", strings.Repeat("x", 1000)} {
 		if zone, err := ParseZone(name); err == nil {
 			t.Errorf("the zone of %q is %v, want an error", name, zone)
 		}

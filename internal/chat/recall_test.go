@@ -171,6 +171,29 @@ func TestRecallSynthesizes(t *testing.T) {
 	}
 }
 
+// The chat model reads the dates of the user's time zone, to which the question refers.
+func TestRecallSynthesizesInZone(t *testing.T) {
+	t.Parallel()
+	auckland, err := ParseZone("Pacific/Auckland")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newService(trains())
+	s.Now = func() time.Time { return askedAt }
+	w := &writer{answer: "By the window [2]."}
+	s.Synthesizer = w
+	in := ask("which seat?")
+	in.Zone = auckland
+	recallOne(t, s, in)
+	asked := w.last.Load()
+	if got := asked.Now.Format(time.DateOnly); got != "2026-11-22" {
+		t.Errorf("the day is %s, want 2026-11-22", got)
+	}
+	if got := asked.Excerpts[0].At.Format(time.DateOnly); got != "2026-05-22" {
+		t.Errorf("the day of the first excerpt is %s, want 2026-05-22", got)
+	}
+}
+
 // If the model fails or its answer is invalid, the recall returns excerpts.
 func TestRecallFallsBack(t *testing.T) {
 	t.Parallel()

@@ -96,10 +96,10 @@ func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput,
 	}
 	now := s.Now()
 	if !in.AsOf.IsZero() && in.AsOf.Before(now) {
-		now = in.AsOf
+		now = in.AsOf.Add(-time.Nanosecond) // the last moment of the day if it was a date
 	}
 	q.Zone = in.Zone
-	q.Window, _ = retrieve.ParseWindow(in.Query, q.Local(now))
+	q.Window, _ = retrieve.ParseWindow(in.Query, retrieve.InZone(now, in.Zone))
 	ranking, err := s.Searcher.Search(ctx, who.Scope, who.Placement, q)
 	if err != nil {
 		return nil, false, fmt.Errorf("search conversations: %w", err)

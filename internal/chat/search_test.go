@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -20,6 +22,29 @@ func (b byDepth) Search(ctx context.Context, scope tenant.Scope, at placement.Lo
 	n := q.Limit % len(r.Found)
 	r.Found = slices.Concat(r.Found[n:], r.Found[:n])
 	return r, err
+}
+
+// Questions about today are about the day of asOf, in the time zone of the user.
+func TestSearchAsOfADay(t *testing.T) {
+	t.Parallel()
+	tokyo, err := ParseZone("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := ParseEnd("2026-05-31", tokyo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := trains()
+	s := newService(f)
+	s.Now = func() time.Time { return askedAt }
+	if _, _, err := s.Search(t.Context(), alice, SearchInput{Query: "What did I say today?", Limit: 1, AsOf: end, Zone: tokyo}); err != nil {
+		t.Fatal(err)
+	}
+	want := retrieve.Window{From: time.Date(2026, time.May, 30, 15, 0, 0, 0, time.UTC), To: time.Date(2026, time.May, 31, 15, 0, 0, 0, time.UTC)}
+	if diff := cmp.Diff(want, f.asked.Window); diff != "" {
+		t.Errorf("window (-want +got):\n%s", diff)
+	}
 }
 
 // Pages of one depth contain each passage once, whatever their size.

@@ -38,7 +38,7 @@ type Synthesis struct {
 	History   []Turn
 	Excerpts  []SynthesisExcerpt // the first is cited as [1]
 	MaxTokens int                // of the answer
-	Now       time.Time
+	Now       time.Time          // in the user's time zone, like the times of the excerpts
 }
 
 // SynthesisExcerpt is a piece of a message.
@@ -61,9 +61,9 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 	if len(packed.Sources) == 0 {
 		return Recollection{}, false
 	}
-	ask := Synthesis{Question: question, Context: in.Context, History: in.History, MaxTokens: budget, Now: s.Now()}
+	ask := Synthesis{Question: question, Context: in.Context, History: in.History, MaxTokens: budget, Now: retrieve.InZone(s.Now(), in.Zone)}
 	for _, source := range packed.Sources {
-		ask.Excerpts = append(ask.Excerpts, SynthesisExcerpt{Title: source.Title, Sender: source.Sender, At: source.At, Text: source.Shown})
+		ask.Excerpts = append(ask.Excerpts, SynthesisExcerpt{Title: source.Title, Sender: source.Sender, At: retrieve.InZone(source.At, in.Zone), Text: source.Shown})
 	}
 	staged, end := trace.Begin(ctx, trace.Synthesize)
 	answer, err := s.Synthesizer.Synthesize(staged, ask)

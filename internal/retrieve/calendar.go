@@ -33,6 +33,34 @@ const (
 	most = 1000
 )
 
+// InZone returns a time in a zone; nil is UTC.
+func InZone(t time.Time, zone *time.Location) time.Time {
+	if zone == nil {
+		return t.UTC()
+	}
+	return t.In(zone)
+}
+
+// wallClock returns the UTC time at which a clock in UTC shows what one in the zone of t shows at t.
+func wallClock(t time.Time) time.Time {
+	year, month, day := t.Date()
+	return time.Date(year, month, day, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+}
+
+// StartOfDay returns the first moment in a zone of the date that day has in its own zone. It is not midnight if
+// the clocks of the zone skip midnight on that date.
+func StartOfDay(day time.Time, zone *time.Location) time.Time {
+	year, month, date := day.Date()
+	start := time.Date(year, month, date, 0, 0, 0, 0, zone)
+	if start.Day() != date {
+		_, start = start.ZoneBounds()
+	}
+	if earlier := start.Add(-time.Hour); earlier.Day() == date { // the clocks show midnight twice
+		return earlier
+	}
+	return start
+}
+
 // count parses a number such as "3", "two" or "a couple of".
 func (p *windowParser) count(i int) (n, words int, ok bool) {
 	if p.word(i) == "a" && p.word(i+1) == "couple" {

@@ -167,10 +167,14 @@ func TestNamedDates(t *testing.T) {
 // A message was written on the day of the user's time zone.
 func TestWrittenInTheZoneOfTheQuery(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2023, time.April, 30, 20, 0, 0, 0, time.UTC)
-	for zone, want := range map[*time.Location]bool{nil: false, time.FixedZone("", 5*3600): true} {
-		if month, _ := writtenOn(namedDates("in May 2023"), Query{Zone: zone}.Local(at)); month != want {
-			t.Errorf("zone %v: in May %v, want %v", zone, month, want)
+	for zone, want := range map[*time.Location]float64{nil: 0, time.FixedZone("", 5*3600): 1} {
+		c := comparison{query: Query{Kind: Chat, Text: "What happened in May 2023?", Zone: zone}}
+		c.all = []Described{{ID: 1, Text: "A walk.", At: time.Date(2023, time.April, 30, 20, 0, 0, 0, time.UTC)}}
+		c.speakers()
+		list := make([]features, 1)
+		c.addSigns([]candidate{{Described: c.all[0]}}, [][]string{{"walk"}}, list)
+		if got := list[0][featMonth]; got != want {
+			t.Errorf("zone %v: in May %v, want %v", zone, got, want)
 		}
 	}
 }

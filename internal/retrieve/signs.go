@@ -33,7 +33,7 @@ func (c *comparison) addSigns(candidates []candidate, words [][]string, list []f
 		if when {
 			f[featWhen] = float64(timeExpressions(words[i]))
 		}
-		month, day := writtenOn(dates, c.query.Local(d.At))
+		month, day := writtenOn(dates, InZone(d.At, c.query.Zone))
 		inside := !c.query.Window.IsZero() && !d.At.IsZero() && c.query.Window.Contains(d.At)
 		f[featMonth], f[featDay] = number(month || inside), number(day)
 		f[featQuestion] = number(strings.HasSuffix(strings.TrimSpace(d.Text), "?"))

@@ -94,14 +94,6 @@ type Query struct {
 	Limit    int // number of candidates, at least 1
 }
 
-// Local returns a time in the zone of the query.
-func (q Query) Local(t time.Time) time.Time {
-	if q.Zone == nil {
-		return t.UTC()
-	}
-	return t.In(q.Zone)
-}
-
 // Ranking is a way to rank units. The parts of the fused ranking exist to measure it.
 type Ranking string
 

@@ -22,10 +22,10 @@ func (w Window) Contains(t time.Time) bool {
 
 // ParseWindow returns the time in the past that an English question is about,
 // such as "last May", "on 3 May 2026", "two weeks ago" or "since January", in the
-// time zone of now. It prefers none over a wrong one: it returns none if the question
+// time zone of now. The bounds are the first moments of days. It prefers none over a wrong one: it returns none if the question
 // names two times, quotes a time, or names a time in the future.
 func ParseWindow(question string, now time.Time) (Window, bool) {
-	p := windowParser{words: words(question), now: now}
+	p := windowParser{words: words(question), now: wallClock(now)}
 	var found []Window
 	for p.at < len(p.words) {
 		w, n, ok := p.next()
@@ -42,10 +42,18 @@ func ParseWindow(question string, now time.Time) (Window, bool) {
 		return Window{}, false
 	}
 	w := found[0]
-	if w.From.After(now) || w.From.IsZero() && w.To.After(now) {
+	if w.From.After(p.now) || w.From.IsZero() && w.To.After(p.now) {
 		return Window{}, false
 	}
-	return w, true
+	return Window{boundIn(w.From, now.Location()), boundIn(w.To, now.Location())}, true
+}
+
+// boundIn returns the start of the day of a bound in a time zone. Zero stays unbounded.
+func boundIn(bound time.Time, zone *time.Location) time.Time {
+	if bound.IsZero() {
+		return bound
+	}
+	return StartOfDay(bound, zone)
 }
 
 var (
@@ -63,7 +71,7 @@ func words(question string) []string {
 	return wordForm.FindAllString(quoted.ReplaceAllString(question, " . "), -1)
 }
 
-// windowParser parses time expressions.
+// windowParser parses time expressions. It computes with the time of the wall clock in UTC, where each day has 24 hours.
 type windowParser struct {
 	words []string
 	at    int

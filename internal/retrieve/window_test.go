@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata"
 
 	"pgregory.net/rapid"
 )
@@ -129,7 +130,11 @@ func TestParseWindowProperties(t *testing.T) {
 		if rapid.Bool().Draw(t, "noise") {
 			question += rapid.String().Draw(t, "text")
 		}
-		now := time.Unix(rapid.Int64Range(946684800, 4102444800).Draw(t, "now"), 0).UTC()
+		zone, err := time.LoadLocation(rapid.SampledFrom([]string{"UTC", "America/Santiago", "America/Havana", "Africa/Cairo", "Asia/Amman", "Atlantic/Azores"}).Draw(t, "zone"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Unix(rapid.Int64Range(946684800, 4102444800).Draw(t, "now"), 0).In(zone)
 		w, ok := ParseWindow(question, now)
 		if !ok {
 			if !w.IsZero() {
@@ -140,7 +145,41 @@ func TestParseWindowProperties(t *testing.T) {
 		if w.IsZero() || w.From.After(now) || !w.To.IsZero() && !w.From.IsZero() && !w.From.Before(w.To) {
 			t.Fatalf("%q: %v", question, w)
 		}
+		for _, bound := range []time.Time{w.From, w.To} {
+			if before := bound.Add(-time.Nanosecond); !bound.IsZero() && before.Day() == bound.Day() {
+				t.Fatalf("%q: %v is not the first moment of a day", question, bound)
+			}
+		}
 	})
+}
+
+// The bounds are the first moments of days, also where the clocks skip midnight or show it twice.
+func TestParseWindowInZone(t *testing.T) {
+	t.Parallel()
+	const layout = "2006-01-02T15:04 Z07:00"
+	for _, tc := range []struct{ zone, now, question, from, to string }{
+		{"Europe/Berlin", "2026-05-10T00:30", "yesterday", "2026-05-09T00:00 +02:00", "2026-05-10T00:00 +02:00"},
+		{"America/Santiago", "2022-09-20T12:00", "on 11 September 2022", "2022-09-11T01:00 -03:00", "2022-09-12T00:00 -03:00"},
+		{"America/Santiago", "2022-09-11T12:00", "this week", "2022-09-05T00:00 -04:00", "2022-09-12T00:00 -03:00"},
+		{"America/Santiago", "2022-09-12T00:30", "one day ago", "2022-09-11T01:00 -03:00", "2022-09-12T00:00 -03:00"},
+		{"America/Asuncion", "2024-01-01T12:00", "in October 2023", "2023-10-01T01:00 -03:00", "2023-11-01T00:00 -03:00"},
+		{"Africa/Cairo", "2024-04-26T12:00", "today", "2024-04-26T01:00 +03:00", "2024-04-27T00:00 +03:00"},
+		{"Africa/Cairo", "2024-04-26T12:00", "yesterday", "2024-04-25T00:00 +02:00", "2024-04-26T01:00 +03:00"},
+		{"Asia/Amman", "2021-10-30T12:00", "yesterday", "2021-10-29T00:00 +03:00", "2021-10-30T00:00 +02:00"},
+	} {
+		zone, err := time.LoadLocation(tc.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := time.ParseInLocation("2006-01-02T15:04", tc.now, zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, _ := ParseWindow(tc.question, now)
+		if from, to := w.From.Format(layout), w.To.Format(layout); from != tc.from || to != tc.to {
+			t.Errorf("%s, %s, %q: %s to %s, want %s to %s", tc.zone, tc.now, tc.question, from, to, tc.from, tc.to)
+		}
+	}
 }
 
 // A past day is recognized in every supported format and context.

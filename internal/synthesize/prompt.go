@@ -58,14 +58,14 @@ type excerpt struct {
 
 func newQuestion(s chat.Synthesis) question {
 	q := question{
-		Question: s.Question, Today: s.Now.UTC().Format(time.DateOnly),
+		Question: s.Question, Today: s.Now.Format(time.DateOnly),
 		Conversation: conversation{About: shortened(s.Context)}, Excerpts: make([]excerpt, len(s.Excerpts)),
 	}
 	for _, t := range s.History[max(0, len(s.History)-maxTurns):] {
 		q.Conversation.Turns = append(q.Conversation.Turns, turn{shortened(t.Role), shortened(t.Content)})
 	}
 	for i, e := range s.Excerpts {
-		q.Excerpts[i] = excerpt{N: i + 1, Title: e.Title, Date: e.At.UTC().Format(time.DateOnly), Sender: e.Sender, Text: e.Text}
+		q.Excerpts[i] = excerpt{N: i + 1, Title: e.Title, Date: e.At.Format(time.DateOnly), Sender: e.Sender, Text: e.Text}
 	}
 	return q
 }

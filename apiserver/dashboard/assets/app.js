@@ -423,7 +423,7 @@
 		for (const time of all("time[datetime]", root)) localize(time);
 		for (const form of all("[data-pick]", root)) tally(form);
 	}
-	// Searches for "yesterday", and lists from a date, are in this zone.
+	// The server reads "yesterday" in a search and the dates of filters in this zone.
 	remember("mnemo_zone", new Intl.DateTimeFormat().resolvedOptions().timeZone, 31536000);
 	const now = new Date();
 	const today = [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((n) => String(n).padStart(2, "0")).join("-");

@@ -1297,7 +1297,7 @@ export interface components {
             queries?: components["schemas"]["RecallQuery"][];
             /** @description A question in natural language. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required. */
             query?: string;
-            /** @description The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC. */
+            /** @description The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. */
             timeZone?: string;
         };
         RecallSource: {
@@ -1371,7 +1371,7 @@ export interface components {
             minScore?: number;
             /** @description A search query in natural language. */
             query: string;
-            /** @description The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC. */
+            /** @description The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. Dates in filter are in UTC. */
             timeZone?: string;
         };
         SearchRequest: {
@@ -1407,7 +1407,7 @@ export interface components {
             ranking?: "fused" | "lexical" | "dense";
             /** @description Do not sort the results again with the reranker, if one is configured. */
             skipRerank?: boolean;
-            /** @description The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC. */
+            /** @description The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. */
             timeZone?: string;
         };
         SearchResult: {

@@ -425,7 +425,7 @@ class SearchAllRequest(Model):
     """
     time_zone: str | None = None
     """
-    The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
+    The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. Dates in filter are in UTC.
     """
 
 
@@ -472,7 +472,7 @@ class SearchRequest(Model):
     """
     time_zone: str | None = None
     """
-    The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
+    The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC.
     """
 
 
@@ -930,7 +930,7 @@ class RecallRequest(Model):
     """
     time_zone: str | None = None
     """
-    The user's IANA time zone, such as Europe/Berlin, for times in the query (today, last May) and for dates and times without a zone; default UTC.
+    The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC.
     """
 
 
