@@ -334,7 +334,7 @@ func (h *cellHost) failSecond(t *testing.T, migrating, neighbor *user) {
 		}
 		return ""
 	})
-	h.server.Kill()
+	h.killServer(t)
 	h.server = h.Serve(t, h.env...)
 	migrating.arrive(t, "")
 	migrating.settle(t)

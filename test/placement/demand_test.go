@@ -70,7 +70,7 @@ func TestOutgrownWhileTheOperatorIsDown(t *testing.T) {
 		t.Fatalf("the placement is %+v, %v, want a tenant that has outgrown exact scoring and is in no index", state, err)
 	}
 	u.mustFind(t)
-	h.server.Kill()
+	h.killServer(t)
 
 	h.Operate(t)
 	h.server = h.Serve(t)

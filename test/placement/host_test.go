@@ -121,6 +121,15 @@ func (u *user) post(path string, body []byte) (http.Header, []byte, error) {
 	return res.Header, answer, err
 }
 
+// killServer kills the server. Another one continues its jobs three minutes after they began; the test does not wait that long.
+func (h *host) killServer(t *testing.T) {
+	t.Helper()
+	h.server.Kill()
+	if _, err := h.Owner.Exec(t.Context(), "update river_job set attempted_at = attempted_at - interval '5 minutes' where state = 'running'"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // settle waits until everything is indexed, and backdates the indexing so that
 // searches rely on the index.
 func (u *user) settle(t *testing.T) {

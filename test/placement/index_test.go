@@ -31,7 +31,7 @@ func TestIndexIsAddedAndRemoved(t *testing.T) {
 		operator = h.Operate(t)
 		u.wantIndexed(t, true)
 	})
-	h.server.Kill()
+	h.killServer(t)
 	connected.settle(t)
 	connected.isIndexed(t)
 	connected.mustFind(t)

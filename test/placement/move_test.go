@@ -62,7 +62,7 @@ func killInTheMiddle(t *testing.T, h *host, u *user, shared bool) migration {
 			t.Fatalf("the move is at %+v", m)
 		}
 	}
-	h.server.Kill()
+	h.killServer(t)
 	m := u.migration(t)
 	if !m.Running || m.Shared == shared || m.Cursor >= m.Last {
 		t.Fatalf("the migration completed before the kill: %+v", m)
