@@ -94,6 +94,7 @@ func (h *testServer) findsNothing(t *testing.T, token string) {
 		}
 	}
 	h.searchesBoth(t, token)
+	h.findsNames(t, token)
 	allergy := h.ok(t, token, "GET", "/api/v2/memory?query=what+am+I+allergic+to%3F", "").json(t)
 	list, _ := allergy["memories"].([]any)
 	if len(list) == 0 {
@@ -105,6 +106,29 @@ func (h *testServer) findsNothing(t *testing.T, token string) {
 	}
 	if score, _ := first["score"].(float64); score < 0.5 {
 		t.Errorf("score of the allergy = %v, want at least 0.5", first["score"])
+	}
+}
+
+// findsNames: the words of a conversation's title and of a bucket's name find what contains none of them.
+func (h *testServer) findsNames(t *testing.T, token string) {
+	t.Helper()
+	h.ok(t, token, "POST", "/api/chat-history/ingest/custom-online", `{"conversation":{"id":"named","title":"Zanzibar itinerary","createdAt":"2025-02-01T00:00:00Z","messages":[`+
+		`{"id":"1","role":"user","content":"Which vaccinations are necessary?","createdAt":"2025-02-01T10:00:00Z"},`+
+		`{"id":"2","role":"assistant","content":"Hepatitis A and typhoid.","createdAt":"2025-02-01T10:00:01Z"}]}}`)
+	got := h.ok(t, token, "POST", "/api/chat-history/recall", `{"query":"my Zanzibar itinerary"}`)
+	if content, _ := got.json(t)["content"].(string); !strings.HasPrefix(content, "Zanzibar itinerary (2025-02-01)") {
+		t.Errorf("recall by the title: %s", got.body)
+	}
+	bucket, _ := h.ok(t, token, "POST", "/api/buckets", `{"name":"Packing list"}`).json(t)["id"].(string)
+	h.ok(t, token, "POST", "/api/memory", fmt.Sprintf(`{"text":"2026-01-05 A head torch and three pairs of wool socks.","bucketId":%q}`, bucket))
+	got = h.ok(t, token, "GET", "/api/v2/memory?query=my+packing+list", "")
+	list, _ := got.json(t)["memories"].([]any)
+	if len(list) == 0 {
+		t.Fatal("the memory in the bucket is not found by the name of the bucket")
+	}
+	first, _ := list[0].(map[string]any)
+	if metadata, _ := first["metadata"].(map[string]any); metadata["bucketName"] != "Packing list" {
+		t.Errorf("search by the name of a bucket: %s", got.body)
 	}
 }
 

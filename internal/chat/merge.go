@@ -81,14 +81,18 @@ func (c Change) Storage() int64 { return c.After.Bytes - c.Before.Bytes }
 // Cuts reports whether the stored messages from index Kept on are deleted.
 func (c Change) Cuts() bool { return c.Kept < c.Stored }
 
-// Reindexed returns the indexes of the messages whose units change: the changed
-// messages and those around them, ascending.
+// Reindexed returns the indexes of the messages whose units change, ascending: the changed
+// messages, those around them and, with the title, the first one.
 func (c Change) Reindexed() []int {
 	changed := slices.Concat(c.Added, c.Replaced)
 	if c.Cuts() {
 		changed = append(changed, c.Kept)
 	}
-	return retrieve.Affected(len(c.Messages), changed)
+	indexes := retrieve.Affected(len(c.Messages), changed)
+	if c.Before.Title != c.After.Title && len(c.Messages) > 0 && !slices.Contains(indexes, 0) {
+		indexes = slices.Insert(indexes, 0, 0)
+	}
+	return indexes
 }
 
 // Units returns a function that returns the units of the messages at the given
@@ -99,7 +103,7 @@ func (c Change) Units() func(indexes []int) []retrieve.Unit {
 		list[i].Quoted = spans
 	}
 	return func(indexes []int) []retrieve.Unit {
-		units := retrieve.ChatUnits(group, list, indexes)
+		units := retrieve.ChatUnits(group, c.After.Title, list, indexes)
 		for i := range units {
 			units[i].Vector, units[i].Generation = c.Vectors[units[i].Dense], c.Generation
 		}
@@ -109,8 +113,8 @@ func (c Change) Units() func(indexes []int) []retrieve.Unit {
 
 // Units returns the units of the messages at the indexes. messages must be all
 // messages of the conversation: units contain text of surrounding messages.
-func Units(platform string, messages []Message, indexes []int) []retrieve.Unit {
-	return retrieve.ChatUnits(groupOf(platform), chatMessages(messages), indexes)
+func Units(platform, title string, messages []Message, indexes []int) []retrieve.Unit {
+	return retrieve.ChatUnits(groupOf(platform), title, chatMessages(messages), indexes)
 }
 
 func chatMessages(messages []Message) []retrieve.ChatMessage {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -223,5 +224,22 @@ func checkChange(t *rapid.T, c Change, before []Message) {
 		if !slices.Contains(c.Reindexed(), i) {
 			t.Fatalf("units of message %d are not replaced", i)
 		}
+	}
+}
+
+// The units of the first message contain the title.
+func TestTitleReindexesFirstMessage(t *testing.T) {
+	t.Parallel()
+	stored := []Message{{ExternalID: "a", Sender: Human, Text: "one"}, {ExternalID: "b", Index: 1, Sender: Assistant, Text: "two"}}
+	before := Conversation{ID: "1", ExternalID: "c", Title: "Old", MessageCount: 2}
+	for title, want := range map[string][]int{"Old": nil, "New": {0}, "": nil} {
+		c := Plan(before, stored, Upsert{ExternalID: "c", Title: title, Messages: stored}, "2")
+		if got := c.Reindexed(); !slices.Equal(got, want) {
+			t.Errorf("title %q: messages %v are reindexed, want %v", title, got, want)
+		}
+	}
+	units := Change{After: Conversation{Title: "New"}, Messages: stored}.Units()([]int{0})
+	if len(units) != 1 || !strings.HasPrefix(units[0].Lexical, "New\n") {
+		t.Errorf("units = %v, want one that begins with the title", units)
 	}
 }

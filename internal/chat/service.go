@@ -122,7 +122,7 @@ func (s *Service) embed(ctx context.Context, g placement.GenerationID, u Upsert)
 	for i := range indexes {
 		indexes[i] = i
 	}
-	units := Units(u.Platform, u.Messages, indexes)
+	units := Units(u.Platform, u.Title, u.Messages, indexes)
 	if len(units) > smallUnits {
 		return nil
 	}

@@ -89,9 +89,10 @@ func TestConversationSentAgain(t *testing.T) {
 func TestConversationDetailsChange(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	in := newConversation("a", 0, 1)
+	in := newConversation("a", 0, 2)
 	first := b.upsert(t, b.users[0], in)
 	b.jobUnits(t)
+	before := b.unitsOf(t, first.Conversation.ID)
 	in.Title, in.UpdatedAt = "Renamed", start.AddDate(1, 0, 0)
 	out := b.upsert(t, b.users[0], in)
 	want := first.Conversation
@@ -99,8 +100,11 @@ func TestConversationDetailsChange(t *testing.T) {
 	if diff := cmp.Diff(want, out.Conversation); diff != "" || out.Added+out.Replaced != 0 {
 		t.Errorf("Upsert (-want +got):\n%s", diff)
 	}
-	if jobs := b.jobUnits(t); len(jobs) != 0 {
-		t.Errorf("jobs for %v after a new title, want none", jobs)
+	// The first message is found by the title.
+	after := b.unitsOf(t, first.Conversation.ID)
+	b.wantJobs(t, "a new title", before[:1], after[1:])
+	if len(after) != 2 || after[0] != before[1] {
+		t.Errorf("units %v after a new title, want only the first of %v replaced", after, before)
 	}
 	out = b.upsert(t, b.users[0], chat.Upsert{ExternalID: "a", Platform: "other", Title: "Elsewhere", CreatedAt: start})
 	if out.Conversation.ID == first.Conversation.ID || out.Conversation.UpdatedAt != start {

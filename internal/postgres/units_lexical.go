@@ -65,13 +65,13 @@ func describeMemories(ctx context.Context, q *db.Queries, scope tenant.Scope, qu
 	})
 	return collect(rows, func(r db.DescribeMemoryUnitsRow) retrieve.Described {
 		return retrieve.Described{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Start: int(r.SpanStart), End: int(r.SpanEnd),
-			Human: true, Text: r.Piece, Vector: decodeHalf(r.Embedding)}
+			Human: true, Text: r.Piece, Heading: r.Heading, Vector: decodeHalf(r.Embedding)}
 	}), err
 }
 
 func toDescribed(r db.DescribeUnitsRow) retrieve.Described {
 	return retrieve.Described{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Seq: int(r.Seq), Start: int(r.SpanStart), End: int(r.SpanEnd),
-		Human: r.Sender == "human", At: r.At.UTC(), Text: r.Piece, Vector: decodeHalf(r.Embedding)}
+		Human: r.Sender == "human", At: r.At.UTC(), Text: r.Piece, Heading: r.Heading, Vector: decodeHalf(r.Embedding)}
 }
 
 // Resolve implements retrieve.Searcher.

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -42,6 +44,79 @@ var answers = []struct{ question, text string }{
 	{"Who is going to water the plants in August?", "2025-05-02 In August Tomasz will water our plants while we are away."},
 	{"What time does the night train leave?", "2025-05-06 The night train to Vienna leaves at 22:47 from platform nine."},
 	{"Which podcast did Leila start?", "2025-05-09 Leila started a podcast about forgotten inventors."},
+}
+
+// A conversation is found by the words of its title, which the first message has as its heading; after a change, by those of the new one.
+func TestLexicalFindsTitles(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	u := newConversation("a", 0, 4)
+	for _, title := range []string{"Zanzibar itinerary", "大阪の夏祭り"} {
+		u.Title = title
+		conversation := b.upsert(t, scope, u).Conversation.ID
+		for query, want := range map[string]bool{"itinerary for Zanzibar": title[0] == 'Z', "夏祭り": title[0] != 'Z'} {
+			q := retrieve.Query{Kind: retrieve.Chat, Text: query, Limit: 10}
+			hits, err := b.Lexical(t.Context(), scope, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !want {
+				if len(hits) > 0 {
+					t.Errorf("title %q: %q finds %d units, want none", title, query, len(hits))
+				}
+				continue
+			}
+			described, err := b.Describe(t.Context(), scope, q, collectIDs(hits))
+			if err != nil {
+				t.Fatal(err)
+			}
+			described = slices.DeleteFunc(described, func(d retrieve.Described) bool { return d.Text == "" }) // neighbors
+			if len(described) != 1 || described[0].Owner != conversation || described[0].Seq != 0 || described[0].Heading != title {
+				t.Errorf("title %q: %q finds %+v, want the first message", title, query, described)
+			}
+		}
+	}
+}
+
+// Memories are described with the name of their bucket, unless it is the default one.
+func TestDescribeMemories(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	bucket := b.createBucket(t, scope, "Recipes")
+	other := b.createBucket(t, b.users[1], "Travel")
+	older := b.remember(t, scope, "Carbonara with cream", nil)
+	m := newMemory("Carbonara without cream")
+	m.Bucket, m.Links = bucket, memory.Links{Supersedes: []string{older}}
+	newer, err := b.Memories().Create(t.Context(), scope, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = newMemory("Lisbon")
+	m.Bucket = other
+	if _, err := b.Memories().Create(t.Context(), b.users[1], m); err != nil {
+		t.Fatal(err)
+	}
+	q := retrieve.Query{Kind: retrieve.Memory}
+	described, err := b.Describe(t.Context(), scope, q, b.liveUnits(t, scope.Tenant, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, d := range described {
+		got[d.Owner] = d.Heading
+	}
+	if diff := cmp.Diff(map[string]string{older: "", newer.ID: "Recipes"}, got); diff != "" {
+		t.Errorf("Describe (-want +got):\n%s", diff)
+	}
+}
+
+func collectIDs(hits []retrieve.Hit) (ids []retrieve.UnitID) {
+	for _, h := range hits {
+		ids = append(ids, h.ID)
+	}
+	return ids
 }
 
 func TestLexicalFindsEveryAnswer(t *testing.T) {

@@ -141,6 +141,17 @@ func TestCoverageOfScripts(t *testing.T) {
 	}
 }
 
+// The heading of a piece covers the question as its text does.
+func TestCoverageOfHeadings(t *testing.T) {
+	t.Parallel()
+	c := comparison{query: Query{Kind: Memory, Text: "recipes with eggs"}}
+	units := map[UnitID]Described{1: {ID: 1, Text: "Carbonara: eggs", Heading: "Recipes"}, 2: {ID: 2, Text: "Carbonara: eggs"}}
+	got := c.coverage(units, []Hit{{ID: 1}, {ID: 2}})
+	if got[0] != 1 || got[1] <= 0 || got[1] >= 1 {
+		t.Errorf("coverage with and without the heading = %v, want 1 and less", got)
+	}
+}
+
 func TestNamedDates(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2023, time.May, 5, 12, 0, 0, 0, time.UTC)

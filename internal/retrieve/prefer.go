@@ -15,6 +15,9 @@ import (
 // much better.
 const windowBonus = 2
 
+// bucketBonus is added, in standard deviations, to the memories in a bucket that the query names.
+const bucketBonus = 1
+
 // within returns the query restricted to its window, and false if it has none.
 func (q Query) within() (Query, bool) {
 	if q.Window.IsZero() || q.Kind != Chat {
@@ -69,15 +72,32 @@ func (e *Engine) prefer(ctx context.Context, scope tenant.Scope, q Query, rankin
 	for _, f := range live {
 		inside[f.ID] = !f.At.IsZero() && q.Window.Contains(f.At)
 	}
-	return raise(ranking, func(id UnitID) bool { return inside[id] }), nil
+	return raise(ranking, inside, windowBonus), nil
+}
+
+// preferNamed raises the memories in a bucket whose name the question contains.
+func (c *comparison) preferNamed(ranking []Hit) []Hit {
+	asked := terms(c.query.Text)
+	named, inside := map[string]bool{}, map[UnitID]bool{}
+	for _, d := range c.all {
+		if d.Heading == "" {
+			continue
+		}
+		if _, ok := named[d.Heading]; !ok {
+			name := terms(d.Heading)
+			named[d.Heading] = len(name) > 0 && !slices.ContainsFunc(name, func(t string) bool { return !slices.Contains(asked, t) })
+		}
+		inside[d.ID] = named[d.Heading]
+	}
+	return raise(ranking, inside, bucketBonus)
 }
 
 // raise adds the bonus to the units that are inside and sorts again.
-func raise(ranking []Hit, inside func(UnitID) bool) []Hit {
+func raise(ranking []Hit, inside map[UnitID]bool, bonus float64) []Hit {
 	out := slices.Clone(ranking)
 	for i, h := range out {
-		if inside(h.ID) {
-			out[i].Score = logistic(logit(h.Score) + windowBonus)
+		if inside[h.ID] {
+			out[i].Score = logistic(logit(h.Score) + bonus)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })

@@ -85,9 +85,9 @@ func TestRaiseProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ranking := Fuse(drawHits(t, "words", 0, 50), drawHits(t, "dense", -1, 1), false)
-		inside := rapid.SliceOfN(rapid.Bool(), 200, 200).Draw(t, "inside")
-		is := func(id UnitID) bool { return inside[int(id)%len(inside)] }
-		got := raise(ranking, is)
+		inside := rapid.MapOf(rapid.Map(rapid.IntRange(1, 60), func(i int) UnitID { return UnitID(i) }), rapid.Bool()).Draw(t, "inside")
+		is := func(id UnitID) bool { return inside[id] }
+		got := raise(ranking, inside, rapid.Float64Range(0, 3).Draw(t, "bonus"))
 		if len(got) != len(ranking) {
 			t.Fatalf("%d units, want %d", len(got), len(ranking))
 		}
@@ -102,6 +102,28 @@ func TestRaiseProperties(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Memories in a bucket rank higher if the question contains the name of the bucket.
+func TestPreferNamed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		question, bucket string
+		first            UnitID
+	}{
+		"named":            {"Which recipes need eggs?", "Recipes", 2},
+		"other inflection": {"Which recipe needs eggs?", "Recipes", 2},
+		"part of the name": {"Which recipes need eggs?", "Old recipes", 1},
+		"not named":        {"What needs eggs?", "Recipes", 1},
+		"stop words":       {"Which of them needs eggs?", "Them", 1},
+		"default bucket":   {"Which recipes need eggs?", "", 1},
+	} {
+		c := comparison{query: Query{Kind: Memory, Text: tc.question}, all: []Described{{ID: 1, Text: "one"}, {ID: 2, Text: "two", Heading: tc.bucket}}}
+		ranking := []Hit{{1, logistic(2)}, {2, logistic(1.5)}}
+		if got := c.preferNamed(ranking); got[0].ID != tc.first {
+			t.Errorf("%s: first is %d, want %d", name, got[0].ID, tc.first)
+		}
+	}
 }
 
 func drawHits(t *rapid.T, label string, low, high float64) []Hit {

@@ -109,7 +109,7 @@ func TestQuotedTextIsInNoUnit(t *testing.T) {
 	only := ChatMessage{Sender: "tool", Text: block, Quoted: []Span{{0, len(block)}}}
 	messages := []ChatMessage{{Sender: "human", Text: "Hi."}, quoting, only, {Sender: "assistant", Text: "By the window."}}
 	var got []string
-	for _, u := range ChatUnits(1, messages, []int{0, 1, 2, 3}) {
+	for _, u := range ChatUnits(1, "", messages, []int{0, 1, 2, 3}) {
 		if strings.Contains(u.Lexical+u.Dense, "quiet") {
 			t.Errorf("unit %+v", u)
 		}

@@ -182,7 +182,8 @@ func (c *comparison) coverage(units map[UnitID]Described, ranking []Hit) []float
 	}
 	found, bags := map[string]int{}, make([]bag, len(ranking))
 	for i, h := range ranking {
-		bags[i] = bagOf(plainWords(units[h.ID].Text), wanted)
+		d := units[h.ID]
+		bags[i] = bagOf(d.headed(plainWords(d.Text)), wanted)
 		for t := range bags[i].counts {
 			found[t]++
 		}

@@ -28,10 +28,21 @@ type Described struct {
 	Human      bool      // written by the user
 	At         time.Time // zero for a memory
 	Text       string    // the piece; empty for a neighbor
-	Vector     []float32
+	// Heading is the title of the conversation, for its first message, or the name of the
+	// memory's bucket, unless it is the default one. Its words count like those of Text.
+	Heading string
+	Vector  []float32
 }
 
 func (d Described) neighbor() bool { return d.Text == "" }
+
+// headed returns the words of the heading and those of the text.
+func (d Described) headed(words []string) []string {
+	if d.Heading == "" {
+		return words
+	}
+	return append(plainWords(d.Heading), words...)
+}
 
 func (d Described) found() Found {
 	return Found{ID: d.ID, Owner: d.Owner, Seq: d.Seq, Start: d.Start, End: d.End, At: d.At}
@@ -52,7 +63,7 @@ func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wante
 		e.takePerspective(ctx, &c)
 		out = c.newerFirst(c.rank())
 	} else {
-		out = c.confirmed(head)
+		out = c.preferNamed(c.confirmed(head))
 	}
 	background := e.background(ctx, q.Generation)
 	if background != nil {
@@ -203,7 +214,7 @@ func (c *comparison) features(candidates []candidate, best map[position]float64)
 	}
 	for i, d := range candidates {
 		words[i] = plainWords(d.Text)
-		texts[i] = bagOf(words[i], wanted)
+		texts[i] = bagOf(d.headed(words[i]), wanted)
 		list[i][featMeaning] = d.cosine
 		list[i][featBefore], list[i][featAfter] = median, median
 		if v, ok := best[position{d.Owner, d.Seq - 1}]; ok {

@@ -97,9 +97,10 @@ func (m ChatMessage) pieces() []Span {
 
 // ChatUnits returns the units of the messages at the given indexes. messages are all
 // messages of the conversation, because a unit also contains words of its
-// Neighbors: changing a message changes their units too. Indexes outside the
+// Neighbors: changing a message changes their units too. The first unit of the
+// first message also contains the words of the title. Indexes outside the
 // conversation are ignored; blank messages have no units. The store sets Owner.
-func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
+func ChatUnits(group int64, title string, messages []ChatMessage, indexes []int) []Unit {
 	var units []Unit
 	for _, i := range indexes {
 		if i < 0 || i >= len(messages) {
@@ -107,6 +108,9 @@ func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
 		}
 		m := messages[i]
 		before, after := around(messages, i)
+		if i == 0 && strings.TrimSpace(title) != "" {
+			before = []string{title}
+		}
 		ahead, behind := strings.Join(append(before, ""), "\n"), strings.Join(append([]string{""}, after...), "\n")
 		for _, s := range m.pieces() {
 			piece := strings.TrimSpace(m.Text[s.Start:s.End])
@@ -119,6 +123,9 @@ func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
 				Parts:   slices.Concat(before, []string{piece}, after),
 				Dense:   ChatDense(m.At, m.Sender, piece),
 			})
+			if i == 0 {
+				before, ahead = nil, ""
+			}
 		}
 	}
 	return units

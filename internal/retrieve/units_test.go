@@ -44,27 +44,44 @@ func TestChatUnits(t *testing.T) {
 		reason  string
 		indexes []int
 		want    []Unit
+		title   string
 	}{
-		"First":   {"no preceding message; the date is in UTC", []int{0}, []Unit{unit(0, 4, "zero\none\ntwo", "2023-05-09 human: zero")}},
-		"Middle":  {"two neighbors on either side", []int{2}, []Unit{unit(2, 3, "zero\none\ntwo\nthree\nfour", "2023-05-09 human: two")}},
-		"NoTime":  {"an unknown date is omitted", []int{4}, []Unit{unit(4, 4, "two\nthree\nfour\n ", "human: four")}},
-		"Blank":   {"a blank message has no units", []int{5}, nil},
-		"Outside": {"out of range", []int{-1, 6}, nil},
+		"First":   {"no preceding message; the date is in UTC", []int{0}, []Unit{unit(0, 4, "zero\none\ntwo", "2023-05-09 human: zero")}, ""},
+		"Middle":  {"two neighbors on either side", []int{2}, []Unit{unit(2, 3, "zero\none\ntwo\nthree\nfour", "2023-05-09 human: two")}, ""},
+		"NoTime":  {"an unknown date is omitted", []int{4}, []Unit{unit(4, 4, "two\nthree\nfour\n ", "human: four")}, ""},
+		"Blank":   {"a blank message has no units", []int{5}, nil, ""},
+		"Outside": {"out of range", []int{-1, 6}, nil, ""},
+		"Title": {
+			"the first message is also found by the title", []int{0, 1},
+			[]Unit{unit(0, 4, "Numbers\nzero\none\ntwo", "2023-05-09 human: zero"), unit(1, 3, "zero\none\ntwo\nthree", "2023-05-09 human: one")}, "Numbers",
+		},
+		"Blank title": {"a blank title is omitted", []int{0}, []Unit{unit(0, 4, "zero\none\ntwo", "2023-05-09 human: zero")}, " "},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(tc.want, ChatUnits(7, messages, tc.indexes)); d != "" {
+			if d := cmp.Diff(tc.want, ChatUnits(7, tc.title, messages, tc.indexes)); d != "" {
 				t.Errorf("%s: -want +got\n%s", tc.reason, d)
 			}
 		})
 	}
 }
 
+// Only the first of several units of the first message contains the title.
+func TestChatUnitsOfLongFirstMessage(t *testing.T) {
+	t.Parallel()
+	units := ChatUnits(1, "Numbers", []ChatMessage{{Text: strings.Repeat("word ", 1000)}}, []int{0})
+	for i, u := range units {
+		if got := strings.Contains(u.Lexical, "Numbers"); len(units) < 2 || got != (i == 0) {
+			t.Errorf("unit %d of %d contains the title: %t", i, len(units), got)
+		}
+	}
+}
+
 func TestChatUnitsOfLongMessages(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 5000)
-	units := ChatUnits(1, []ChatMessage{{Text: long}, {Text: "short"}, {Text: long}}, []int{1})
+	units := ChatUnits(1, "", []ChatMessage{{Text: long}, {Text: "short"}, {Text: long}}, []int{1})
 	if len(units) != 1 || len(units[0].Lexical) > 2*maxNeighbor+10 {
 		t.Errorf("neighbors are not bounded: %d units", len(units))
 	}

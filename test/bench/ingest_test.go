@@ -28,7 +28,7 @@ func (b *bench) conversation(id string) (body map[string]any, dense []string) {
 		messages = append(messages, chat.Message{ExternalID: id, Sender: []chat.Sender{chat.Human, chat.Assistant}[j%2], Text: text, CreatedAt: when})
 		indexes = append(indexes, j)
 	}
-	for _, u := range chat.Units("bench", messages, indexes) {
+	for _, u := range chat.Units("bench", "Chat", messages, indexes) {
 		dense = append(dense, u.Dense)
 	}
 	return map[string]any{"platform": "bench", "conversation": map[string]any{"id": id, "title": "Chat", "createdAt": at, "messages": sent}}, dense

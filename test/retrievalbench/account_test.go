@@ -54,7 +54,7 @@ func newChat(first, n int, text func(i int) string) chat.Upsert {
 			Text: text(first + i), CreatedAt: at.Add(time.Duration(i) * time.Minute)})
 	}
 	u.Generation, u.Vectors = 1, map[string][]float32{}
-	for _, unit := range chat.Units(platform, u.Messages, indexes) {
+	for _, unit := range chat.Units(platform, u.Title, u.Messages, indexes) {
 		u.Vectors[unit.Dense] = randomVector(unit.Dense)
 	}
 	return u

@@ -79,7 +79,7 @@ func (u user) load(ctx context.Context, h history) (stored, error) {
 // send stores a conversation and returns its id.
 func (u user) send(ctx context.Context, history string, c conversation) (string, error) {
 	in := client.IngestRequest{Platform: new(platform), Conversation: client.IngestConversation{
-		ID: history + "/" + c.id, Title: c.at.Format("2 January 2006"), CreatedAt: c.at,
+		ID: history + "/" + c.id, Title: c.id, CreatedAt: c.at,
 	}}
 	for _, m := range c.messages {
 		in.Conversation.Messages = append(in.Conversation.Messages, client.IngestMessage{

@@ -81,12 +81,13 @@ with words as materialized (
 insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv, embedding, generation_id)
 select $1, $2, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, $3::boolean,
     a.tsv || b.tsv || c.tsv || d.tsv || e.tsv, p.embedding, p.generation_id
-from (select unnest($4::uuid[]) as conversation_id, unnest($5::bigint[]) as group_id, unnest($6::int[]) as seq,
+from (select generate_subscripts($4::int[], 1) as n, unnest($5::uuid[]) as conversation_id, unnest($6::bigint[]) as group_id, unnest($4::int[]) as seq,
     unnest($7::int[]) as span_start, unnest($8::int[]) as span_end,
     unnest($9::bytea[]) as embedding, unnest($10::smallint[]) as generation_id, unnest($11::int[]) as part1, unnest($12::int[]) as part2,
     unnest($13::int[]) as part3, unnest($14::int[]) as part4, unnest($15::int[]) as part5) p
 join words a on a.n = p.part1 join words b on b.n = p.part2 join words c on c.n = p.part3
 join words d on d.n = p.part4 join words e on e.n = p.part5
+order by p.n
 returning id
 `
 
@@ -94,9 +95,9 @@ type InsertChatUnitsParams struct {
 	TenantID        string
 	UserID          int64
 	Active          bool
+	Seqs            []int32
 	ConversationIds []string
 	Groups          []int64
-	Seqs            []int32
 	Starts          []int32
 	Ends            []int32
 	Embeddings      [][]byte
@@ -110,15 +111,15 @@ type InsertChatUnitsParams struct {
 }
 
 // Parses each text once, although it is part of up to five units. Part 0 is the
-// empty text.
+// empty text. Ids ascend in the order of the arrays.
 func (q *Queries) InsertChatUnits(ctx context.Context, arg InsertChatUnitsParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, insertChatUnits,
 		arg.TenantID,
 		arg.UserID,
 		arg.Active,
+		arg.Seqs,
 		arg.ConversationIds,
 		arg.Groups,
-		arg.Seqs,
 		arg.Starts,
 		arg.Ends,
 		arg.Embeddings,

@@ -72,18 +72,20 @@ func (q *Queries) CountUnits(ctx context.Context, arg CountUnitsParams) (int64, 
 
 const describeMemoryUnits = `-- name: DescribeMemoryUnits :many
 select u.id, u.memory_id::text as owner, u.span_start, u.span_end, u.embedding,
-    convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
-from unnest($1::bigint[]) w(id)
+    convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece,
+    coalesce((select jsonb_object_agg(b.id, b.name) from buckets b where b.tenant_id = $1 and b.user_id = $2 and not b.is_default)
+        ->> u.group_id::text, '')::text as heading
+from unnest($3::bigint[]) w(id)
 cross join lateral (
-    select n.id, n.memory_id, n.span_start, n.span_end,
-        case $2::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+    select n.id, n.memory_id, n.group_id, n.span_start, n.span_end,
+        case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
     from units n
-    where n.tenant_id = $3 and n.user_id = $4 and n.id = w.id and n.kind = 1 and n.active
+    where n.tenant_id = $1 and n.user_id = $2 and n.id = w.id and n.kind = 1 and n.active
         and ($5::bigint = 0 or n.group_id = $5)
     limit 1
 ) u
 cross join lateral (
-    select m.text from memories m where m.tenant_id = $3 and m.user_id = $4 and m.id = u.memory_id
+    select m.text from memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = u.memory_id
         and ($6::timestamptz is null or m.created_at >= $6)
         and ($7::timestamptz is null or m.created_at < $7)
     limit 1
@@ -91,10 +93,10 @@ cross join lateral (
 `
 
 type DescribeMemoryUnitsParams struct {
-	Ids          []int64
-	GenerationID int16
 	TenantID     string
 	UserID       int64
+	Ids          []int64
+	GenerationID int16
 	GroupID      int64
 	FromTime     *time.Time
 	ToTime       *time.Time
@@ -107,15 +109,16 @@ type DescribeMemoryUnitsRow struct {
 	SpanEnd   int32
 	Embedding []byte
 	Piece     string
+	Heading   string
 }
 
-// The units with their text, looked up as in ResolveMemoryUnits.
+// The units with their text, looked up as in ResolveMemoryUnits. The names of buckets are read once.
 func (q *Queries) DescribeMemoryUnits(ctx context.Context, arg DescribeMemoryUnitsParams) ([]DescribeMemoryUnitsRow, error) {
 	rows, err := q.db.Query(ctx, describeMemoryUnits,
-		arg.Ids,
-		arg.GenerationID,
 		arg.TenantID,
 		arg.UserID,
+		arg.Ids,
+		arg.GenerationID,
 		arg.GroupID,
 		arg.FromTime,
 		arg.ToTime,
@@ -134,6 +137,7 @@ func (q *Queries) DescribeMemoryUnits(ctx context.Context, arg DescribeMemoryUni
 			&i.SpanEnd,
 			&i.Embedding,
 			&i.Piece,
+			&i.Heading,
 		); err != nil {
 			return nil, err
 		}
@@ -148,22 +152,25 @@ func (q *Queries) DescribeMemoryUnits(ctx context.Context, arg DescribeMemoryUni
 const describeUnits = `-- name: DescribeUnits :many
 with found as materialized (
     select u.id, u.conversation_id, u.seq, u.span_start, u.span_end, u.embedding, g.sender, g.created_at as at,
-        convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece
-    from unnest($1::bigint[]) w(id)
+        convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece,
+        case when u.seq = 0 then (
+            select o.title from conversations o where o.tenant_id = $1 and o.user_id = $2 and o.id = u.conversation_id limit 1
+        ) else '' end as heading
+    from unnest($3::bigint[]) w(id)
     cross join lateral (
         select n.id, n.conversation_id, n.seq, n.span_start, n.span_end,
-            case $2::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+            case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
         from units n
-        where n.tenant_id = $3 and n.user_id = $4 and n.id = w.id and n.kind = 2 and n.active
+        where n.tenant_id = $1 and n.user_id = $2 and n.id = w.id and n.kind = 2 and n.active
             and ($5::bigint = 0 or n.group_id = $5)
             and ($6::timestamptz is null and $7::timestamptz is null or exists (
-                select from conversations o where o.tenant_id = $3 and o.user_id = $4 and o.id = n.conversation_id
+                select from conversations o where o.tenant_id = $1 and o.user_id = $2 and o.id = n.conversation_id
                     and o.created_at >= coalesce($6, '-infinity') and o.created_at < coalesce($7, 'infinity')))
         limit 1
     ) u
     cross join lateral (
         select m.sender, m.created_at, m.text from messages m
-        where m.tenant_id = $3 and m.user_id = $4 and m.conversation_id = u.conversation_id and m.seq between u.seq and u.seq
+        where m.tenant_id = $1 and m.user_id = $2 and m.conversation_id = u.conversation_id and m.seq between u.seq and u.seq
             and ($8::timestamptz is null or m.created_at >= $8)
             and ($9::timestamptz is null or m.created_at < $9)
         order by m.seq limit 1
@@ -171,24 +178,25 @@ with found as materialized (
 ), positions as materialized (
     select distinct conversation_id, seq + d as seq from found, (values (-1), (1)) v(d)
 )
-select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, f.piece::text as piece from found f
+select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, f.piece::text as piece, f.heading::text as heading
+from found f
 union all
-select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', ''
+select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', '', ''
 from positions p
 cross join lateral (
-    select n.id, case $2::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+    select n.id, case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
     from units n
-    where n.tenant_id = $3 and n.user_id = $4 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
-        and n.kind = 2 and n.active and n.id <> all($1::bigint[])
+    where n.tenant_id = $1 and n.user_id = $2 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
+        and n.kind = 2 and n.active and n.id <> all($3::bigint[])
     order by n.seq
 ) u
 `
 
 type DescribeUnitsParams struct {
-	Ids          []int64
-	GenerationID int16
 	TenantID     string
 	UserID       int64
+	Ids          []int64
+	GenerationID int16
 	GroupID      int64
 	FromTime     *time.Time
 	ToTime       *time.Time
@@ -206,6 +214,7 @@ type DescribeUnitsRow struct {
 	Sender    string
 	At        time.Time
 	Piece     string
+	Heading   string
 }
 
 // The units with their text, and those of the messages before and after without.
@@ -214,10 +223,10 @@ type DescribeUnitsRow struct {
 // because a constant needs no sorting, makes it choose the index that ends with seq.
 func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([]DescribeUnitsRow, error) {
 	rows, err := q.db.Query(ctx, describeUnits,
-		arg.Ids,
-		arg.GenerationID,
 		arg.TenantID,
 		arg.UserID,
+		arg.Ids,
+		arg.GenerationID,
 		arg.GroupID,
 		arg.FromTime,
 		arg.ToTime,
@@ -241,6 +250,7 @@ func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([
 			&i.Sender,
 			&i.At,
 			&i.Piece,
+			&i.Heading,
 		); err != nil {
 			return nil, err
 		}

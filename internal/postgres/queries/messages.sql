@@ -24,7 +24,7 @@ delete from messages where tenant_id = @tenant_id and user_id = @user_id and con
 
 -- name: InsertChatUnits :many
 -- Parses each text once, although it is part of up to five units. Part 0 is the
--- empty text.
+-- empty text. Ids ascend in the order of the arrays.
 with words as materialized (
     select t.n, to_tsvector('english', t.text) as tsv
     from (select generate_subscripts(@texts::text[], 1) as n, unnest(@texts::text[]) as text) t
@@ -33,12 +33,13 @@ with words as materialized (
 insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv, embedding, generation_id)
 select @tenant_id, @user_id, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, @active::boolean,
     a.tsv || b.tsv || c.tsv || d.tsv || e.tsv, p.embedding, p.generation_id
-from (select unnest(@conversation_ids::uuid[]) as conversation_id, unnest(@groups::bigint[]) as group_id, unnest(@seqs::int[]) as seq,
+from (select generate_subscripts(@seqs::int[], 1) as n, unnest(@conversation_ids::uuid[]) as conversation_id, unnest(@groups::bigint[]) as group_id, unnest(@seqs::int[]) as seq,
     unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end,
     unnest(@embeddings::bytea[]) as embedding, unnest(@generations::smallint[]) as generation_id, unnest(@part1::int[]) as part1, unnest(@part2::int[]) as part2,
     unnest(@part3::int[]) as part3, unnest(@part4::int[]) as part4, unnest(@part5::int[]) as part5) p
 join words a on a.n = p.part1 join words b on b.n = p.part2 join words c on c.n = p.part3
 join words d on d.n = p.part4 join words e on e.n = p.part5
+order by p.n
 returning id;
 
 -- name: DeleteMessageUnits :many

@@ -115,7 +115,10 @@ where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = any(@ids::big
 -- because a constant needs no sorting, makes it choose the index that ends with seq.
 with found as materialized (
     select u.*, g.sender, g.created_at as at,
-        convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece
+        convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece,
+        case when u.seq = 0 then (
+            select o.title from conversations o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = u.conversation_id limit 1
+        ) else '' end as heading
     from unnest(@ids::bigint[]) w(id)
     cross join lateral (
         select n.id, n.conversation_id, n.seq, n.span_start, n.span_end,
@@ -138,9 +141,10 @@ with found as materialized (
 ), positions as materialized (
     select distinct conversation_id, seq + d as seq from found, (values (-1), (1)) v(d)
 )
-select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, f.piece::text as piece from found f
+select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, f.piece::text as piece, f.heading::text as heading
+from found f
 union all
-select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', ''
+select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', '', ''
 from positions p
 cross join lateral (
     select n.id, case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
@@ -151,12 +155,14 @@ cross join lateral (
 ) u;
 
 -- name: DescribeMemoryUnits :many
--- The units with their text, looked up as in ResolveMemoryUnits.
+-- The units with their text, looked up as in ResolveMemoryUnits. The names of buckets are read once.
 select u.id, u.memory_id::text as owner, u.span_start, u.span_end, u.embedding,
-    convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
+    convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece,
+    coalesce((select jsonb_object_agg(b.id, b.name) from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id and not b.is_default)
+        ->> u.group_id::text, '')::text as heading
 from unnest(@ids::bigint[]) w(id)
 cross join lateral (
-    select n.id, n.memory_id, n.span_start, n.span_end,
+    select n.id, n.memory_id, n.group_id, n.span_start, n.span_end,
         case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
     from units n
     where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 1 and n.active
