@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -97,8 +98,10 @@ func (f *fakes) Labels(context.Context, tenant.Scope) (Labels, error) {
 	return Labels{Sources: []string{"test"}}, f.storeFails
 }
 
-func (f *fakes) Newer(context.Context, tenant.Scope, []string, Filter) (map[string]string, error) {
-	return f.newer, f.storeFails
+func (f *fakes) Newer(_ context.Context, _ tenant.Scope, ids []string, _ Filter) (map[string]string, error) {
+	newer := maps.Clone(f.newer)
+	maps.DeleteFunc(newer, func(id, _ string) bool { return !slices.Contains(ids, id) })
+	return newer, f.storeFails
 }
 
 func (f *fakes) Similar(_ context.Context, _ tenant.Scope, _ placement.Location, q retrieve.Query, embed func() []float32) ([]retrieve.Similar, error) {

@@ -103,10 +103,11 @@ func statedEarlier(text, than string) bool {
 // newerFirst ranks each memory that supersedes another one before it, also if the
 // search did not find it.
 func (s *Service) newerFirst(ctx context.Context, who tenant.Identity, in ListInput, res *retrieve.Result) error {
-	if len(res.Found) == 0 {
+	superseded := slices.DeleteFunc(slices.Clone(res.Found), func(f retrieve.Found) bool { return !f.Superseded })
+	if len(superseded) == 0 {
 		return nil
 	}
-	newer, err := s.Store.Newer(ctx, who.Scope, owners(res.Found), Filter{Bucket: in.Bucket, Where: in.Where, AsOf: in.AsOf})
+	newer, err := s.Store.Newer(ctx, who.Scope, owners(superseded), Filter{Bucket: in.Bucket, Where: in.Where, AsOf: in.AsOf})
 	if err != nil {
 		return fmt.Errorf("read superseding memories: %w", err)
 	}

@@ -162,6 +162,7 @@ func TestListRanksNewerFirst(t *testing.T) {
 			f.ranking.Found = f.ranking.Found[:3]
 			for i := range f.ranking.Found {
 				f.ranking.Found[i].Score = 0.9 - float64(i)/10
+				_, f.ranking.Found[i].Superseded = tc.newer[f.ranking.Found[i].Owner]
 			}
 			f.newer = tc.newer
 			listing, err := newService(f).List(t.Context(), alice, ListInput{Query: "x", Count: 9})

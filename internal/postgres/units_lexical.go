@@ -65,7 +65,7 @@ func describeMemories(ctx context.Context, q *db.Queries, scope tenant.Scope, qu
 	})
 	return collect(rows, func(r db.DescribeMemoryUnitsRow) retrieve.Described {
 		return retrieve.Described{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Start: int(r.SpanStart), End: int(r.SpanEnd),
-			Human: true, Text: r.Piece, Heading: r.Heading, Vector: decodeHalf(r.Embedding)}
+			Human: true, Text: r.Piece, Heading: r.Heading, Superseded: r.Superseded, Vector: decodeHalf(r.Embedding)}
 	}), err
 }
 
@@ -100,7 +100,7 @@ func resolveUnits(ctx context.Context, q *db.Queries, scope tenant.Scope, query 
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids, GroupID: query.Group, FromTime: from, ToTime: to,
 		})
 		return collect(rows, func(r db.ResolveMemoryUnitsRow) retrieve.Found {
-			return retrieve.Found{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Seq: int(r.Seq), Start: int(r.SpanStart), End: int(r.SpanEnd)}
+			return retrieve.Found{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Seq: int(r.Seq), Start: int(r.SpanStart), End: int(r.SpanEnd), Superseded: r.Superseded}
 		}), err
 	}
 	rows, err := q.ResolveChatUnits(ctx, db.ResolveChatUnitsParams{

@@ -79,7 +79,7 @@ func TestLexicalFindsTitles(t *testing.T) {
 	}
 }
 
-// Memories are described with the name of their bucket, unless it is the default one.
+// Memories are described with the name of their bucket, unless it is the default one, and with whether newer ones replace them.
 func TestDescribeMemories(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -103,12 +103,23 @@ func TestDescribeMemories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]string{}
-	for _, d := range described {
-		got[d.Owner] = d.Heading
+	found, err := b.Resolve(t.Context(), scope, q, b.liveUnits(t, scope.Tenant, 10))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{older: "", newer.ID: "Recipes"}, got); diff != "" {
+	type row struct {
+		Heading    string
+		Superseded bool
+	}
+	got := map[string]row{}
+	for _, d := range described {
+		got[d.Owner] = row{d.Heading, d.Superseded}
+	}
+	if diff := cmp.Diff(map[string]row{older: {"", true}, newer.ID: {"Recipes", false}}, got); diff != "" {
 		t.Errorf("Describe (-want +got):\n%s", diff)
+	}
+	if len(found) != 2 || found[0].Superseded == found[1].Superseded {
+		t.Errorf("Resolve = %+v, want one superseded memory of two", found)
 	}
 }
 

@@ -30,8 +30,9 @@ type Described struct {
 	Text       string    // the piece; empty for a neighbor
 	// Heading is the title of the conversation, for its first message, or the name of the
 	// memory's bucket, unless it is the default one. Its words count like those of Text.
-	Heading string
-	Vector  []float32
+	Heading    string
+	Superseded bool // see Found
+	Vector     []float32
 }
 
 func (d Described) neighbor() bool { return d.Text == "" }
@@ -45,7 +46,7 @@ func (d Described) headed(words []string) []string {
 }
 
 func (d Described) found() Found {
-	return Found{ID: d.ID, Owner: d.Owner, Seq: d.Seq, Start: d.Start, End: d.End, At: d.At}
+	return Found{ID: d.ID, Owner: d.Owner, Seq: d.Seq, Start: d.Start, End: d.End, At: d.At, Superseded: d.Superseded}
 }
 
 // compare sorts the best chat units of a fused ranking by the learned weights, judges

@@ -119,7 +119,9 @@ type Found struct {
 	Start int
 	End   int
 	At    time.Time // time of the message; zero for a memory
-	Score float64   // 0 to 1; see Result.Calibrated
+	// Superseded reports that a newer memory replaces this one, now or at an earlier time.
+	Superseded bool
+	Score      float64 // 0 to 1; see Result.Calibrated
 }
 
 // Similar is a unit that is similar to a text.

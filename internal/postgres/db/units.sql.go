@@ -71,7 +71,7 @@ func (q *Queries) CountUnits(ctx context.Context, arg CountUnitsParams) (int64, 
 }
 
 const describeMemoryUnits = `-- name: DescribeMemoryUnits :many
-select u.id, u.memory_id::text as owner, u.span_start, u.span_end, u.embedding,
+select u.id, u.memory_id::text as owner, u.span_start, u.span_end, u.embedding, m.superseded,
     convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece,
     coalesce((select jsonb_object_agg(b.id, b.name) from buckets b where b.tenant_id = $1 and b.user_id = $2 and not b.is_default)
         ->> u.group_id::text, '')::text as heading
@@ -85,7 +85,8 @@ cross join lateral (
     limit 1
 ) u
 cross join lateral (
-    select m.text from memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = u.memory_id
+    select m.text, (m.superseded_by is not null)::boolean as superseded from memories m
+    where m.tenant_id = $1 and m.user_id = $2 and m.id = u.memory_id
         and ($6::timestamptz is null or m.created_at >= $6)
         and ($7::timestamptz is null or m.created_at < $7)
     limit 1
@@ -103,13 +104,14 @@ type DescribeMemoryUnitsParams struct {
 }
 
 type DescribeMemoryUnitsRow struct {
-	ID        int64
-	Owner     string
-	SpanStart int32
-	SpanEnd   int32
-	Embedding []byte
-	Piece     string
-	Heading   string
+	ID         int64
+	Owner      string
+	SpanStart  int32
+	SpanEnd    int32
+	Embedding  []byte
+	Superseded bool
+	Piece      string
+	Heading    string
 }
 
 // The units with their text, looked up as in ResolveMemoryUnits. The names of buckets are read once.
@@ -136,6 +138,7 @@ func (q *Queries) DescribeMemoryUnits(ctx context.Context, arg DescribeMemoryUni
 			&i.SpanStart,
 			&i.SpanEnd,
 			&i.Embedding,
+			&i.Superseded,
 			&i.Piece,
 			&i.Heading,
 		); err != nil {
@@ -562,7 +565,7 @@ func (q *Queries) ResolveChatUnits(ctx context.Context, arg ResolveChatUnitsPara
 }
 
 const resolveMemoryUnits = `-- name: ResolveMemoryUnits :many
-select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end
+select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end, m.superseded
 from unnest($1::bigint[]) w(id)
 cross join lateral (
     select n.id, n.memory_id, n.seq, n.span_start, n.span_end from units n
@@ -571,7 +574,7 @@ cross join lateral (
     limit 1
 ) u
 cross join lateral (
-    select from memories m where m.tenant_id = $2 and m.user_id = $3 and m.id = u.memory_id
+    select (m.superseded_by is not null)::boolean as superseded from memories m where m.tenant_id = $2 and m.user_id = $3 and m.id = u.memory_id
         and ($5::timestamptz is null or m.created_at >= $5)
         and ($6::timestamptz is null or m.created_at < $6)
     limit 1
@@ -588,11 +591,12 @@ type ResolveMemoryUnitsParams struct {
 }
 
 type ResolveMemoryUnitsRow struct {
-	ID        int64
-	Owner     string
-	Seq       int32
-	SpanStart int32
-	SpanEnd   int32
+	ID         int64
+	Owner      string
+	Seq        int32
+	SpanStart  int32
+	SpanEnd    int32
+	Superseded bool
 }
 
 // Each unit is looked up by its id, and then its memory. Without statistics, as after an import, the
@@ -619,6 +623,7 @@ func (q *Queries) ResolveMemoryUnits(ctx context.Context, arg ResolveMemoryUnits
 			&i.Seq,
 			&i.SpanStart,
 			&i.SpanEnd,
+			&i.Superseded,
 		); err != nil {
 			return nil, err
 		}

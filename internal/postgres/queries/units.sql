@@ -6,7 +6,7 @@ select unit_id::bigint as id, score::float8 as score from lexical_ranking(@tenan
 -- name: ResolveMemoryUnits :many
 -- Each unit is looked up by its id, and then its memory. Without statistics, as after an import, the
 -- planner would read all units and memories of the user for each. See DescribeUnits.
-select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end
+select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end, m.superseded
 from unnest(@ids::bigint[]) w(id)
 cross join lateral (
     select n.id, n.memory_id, n.seq, n.span_start, n.span_end from units n
@@ -15,7 +15,7 @@ cross join lateral (
     limit 1
 ) u
 cross join lateral (
-    select from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = u.memory_id
+    select (m.superseded_by is not null)::boolean as superseded from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = u.memory_id
         and (sqlc.narg('from_time')::timestamptz is null or m.created_at >= sqlc.narg('from_time'))
         and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'))
     limit 1
@@ -156,7 +156,7 @@ cross join lateral (
 
 -- name: DescribeMemoryUnits :many
 -- The units with their text, looked up as in ResolveMemoryUnits. The names of buckets are read once.
-select u.id, u.memory_id::text as owner, u.span_start, u.span_end, u.embedding,
+select u.id, u.memory_id::text as owner, u.span_start, u.span_end, u.embedding, m.superseded,
     convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece,
     coalesce((select jsonb_object_agg(b.id, b.name) from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id and not b.is_default)
         ->> u.group_id::text, '')::text as heading
@@ -170,7 +170,8 @@ cross join lateral (
     limit 1
 ) u
 cross join lateral (
-    select m.text from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = u.memory_id
+    select m.text, (m.superseded_by is not null)::boolean as superseded from memories m
+    where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = u.memory_id
         and (sqlc.narg('from_time')::timestamptz is null or m.created_at >= sqlc.narg('from_time'))
         and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'))
     limit 1
