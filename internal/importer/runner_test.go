@@ -492,7 +492,7 @@ func TestImportedUnitsEqualOnlineUnits(t *testing.T) {
 		list[0].messages = append(list[0].messages, strings.Repeat(fmt.Sprintf("The ferries of island %d are running late. ", i), 1+i*i*3), " short <b> answer\n")
 	}
 	b.importFile(t, b.alice, export(t, list))
-	u := chat.Upsert{ExternalID: "c-0", Platform: "claude", CreatedAt: list[0].at}
+	u := chat.Upsert{ExternalID: "c-0", Platform: "claude", Title: "Title c-0", CreatedAt: list[0].at}
 	for i, text := range list[0].messages {
 		u.Messages = append(u.Messages, chat.Message{ExternalID: fmt.Sprint(i), Text: text, CreatedAt: list[0].at,
 			Sender: []chat.Sender{chat.Human, chat.Assistant}[i%2]})
