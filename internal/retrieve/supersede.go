@@ -116,22 +116,30 @@ func ParseStatement(text string) Statement {
 	text = opener.ReplaceAllString(strings.TrimSpace(leadingDate.ReplaceAllString(text, "")), "")
 	s := Statement{words: plainWords(text), values: valuesOf(text), changed: changes.MatchString(text), ended: ends.MatchString(text)}
 	if f := frames.FindStringSubmatch(text); f != nil {
-		s.frame, s.rest = strings.ToLower(f[1]), contents(text[len(f[0]):])
+		s.frame, s.rest = strings.ToLower(f[1]), s.contents(text[len(f[0]):])
 		if home.MatchString(s.frame) {
 			s.frame = "home"
 		}
 	}
-	s.ordered, s.terms = stems(s.words), contents(text)
+	s.ordered, s.terms = stems(s.words), s.contents(text)
 	if at := states.FindStringIndex(text); at != nil {
-		s.said, s.about = true, contents(text[:at[0]])
+		s.said, s.about = true, s.contents(text[:at[0]])
 	}
 	return s
 }
 
-// contents returns the terms of a text without values and words of change.
-func contents(text string) []string {
-	text = valueForm.ReplaceAllString(ends.ReplaceAllString(changes.ReplaceAllString(text, " "), " "), " ")
-	out := terms(text)
+// contents returns the terms of a part of the text without values and words of change, for which most texts need not be searched again.
+func (s Statement) contents(part string) []string {
+	if s.changed {
+		part = changes.ReplaceAllString(part, " ")
+	}
+	if s.ended {
+		part = ends.ReplaceAllString(part, " ")
+	}
+	if len(s.values) > 0 {
+		part = valueForm.ReplaceAllString(part, " ")
+	}
+	out := terms(part)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
