@@ -82,17 +82,18 @@ func (c Change) Storage() int64 { return c.After.Bytes - c.Before.Bytes }
 func (c Change) Cuts() bool { return c.Kept < c.Stored }
 
 // Reindexed returns the indexes of the messages whose units change, ascending: the changed
-// messages, those around them and, with the title, the first one.
+// messages, those around them and, if the title changes, the message that has it.
 func (c Change) Reindexed() []int {
 	changed := slices.Concat(c.Added, c.Replaced)
 	if c.Cuts() {
 		changed = append(changed, c.Kept)
 	}
 	indexes := retrieve.Affected(len(c.Messages), changed)
-	if c.Before.Title != c.After.Title && len(c.Messages) > 0 && !slices.Contains(indexes, 0) {
-		indexes = slices.Insert(indexes, 0, 0)
+	if titled := retrieve.Titled(chatMessages(c.Messages[:min(len(c.Messages), retrieve.MaxTitled)])); c.Before.Title != c.After.Title && titled >= 0 {
+		indexes = append(indexes, titled)
+		slices.Sort(indexes)
 	}
-	return indexes
+	return slices.Compact(indexes)
 }
 
 // Units returns a function that returns the units of the messages at the given

@@ -99,6 +99,11 @@ func (f *fakes) Labels(context.Context, tenant.Scope) (Labels, error) {
 }
 
 func (f *fakes) Newer(_ context.Context, _ tenant.Scope, ids []string, _ Filter) (map[string]string, error) {
+	for _, id := range ids {
+		if f.newer[id] == "" {
+			return nil, fmt.Errorf("memory %s is not superseded", id)
+		}
+	}
 	newer := maps.Clone(f.newer)
 	maps.DeleteFunc(newer, func(id, _ string) bool { return !slices.Contains(ids, id) })
 	return newer, f.storeFails

@@ -150,6 +150,10 @@ func TestCoverageOfHeadings(t *testing.T) {
 	if got[0] != 1 || got[1] <= 0 || got[1] >= 1 {
 		t.Errorf("coverage with and without the heading = %v, want 1 and less", got)
 	}
+	c.query.Text = "Which are my recipes?"
+	if got = c.coverage(units, []Hit{{ID: 1}, {ID: 2}}); got[0] != 0 {
+		t.Errorf("coverage of a single word by the heading = %v, want 0", got[0])
+	}
 }
 
 func TestNamedDates(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 // much better.
 const windowBonus = 2
 
-// bucketBonus is added, in standard deviations, to the memories in a bucket that the query names.
+// bucketBonus is added to the logit of the relevance of the memories in a bucket that the query names, or to their standard deviations
+// from the mean if the scores are not calibrated.
 const bucketBonus = 1
 
 // within returns the query restricted to its window, and false if it has none.
@@ -75,7 +76,7 @@ func (e *Engine) prefer(ctx context.Context, scope tenant.Scope, q Query, rankin
 	return raise(ranking, inside, windowBonus), nil
 }
 
-// preferNamed raises the memories in a bucket whose name the question contains.
+// preferNamed raises the memories in a bucket whose name the question contains. Names of up to two letters do not count: "us" is in many questions.
 func (c *comparison) preferNamed(ranking []Hit) []Hit {
 	asked := terms(c.query.Text)
 	named, inside := map[string]bool{}, map[UnitID]bool{}
@@ -85,7 +86,7 @@ func (c *comparison) preferNamed(ranking []Hit) []Hit {
 		}
 		if _, ok := named[d.Heading]; !ok {
 			name := terms(d.Heading)
-			named[d.Heading] = len(name) > 0 && !slices.ContainsFunc(name, func(t string) bool { return !slices.Contains(asked, t) })
+			named[d.Heading] = len(d.Heading) > 2 && len(name) > 0 && !slices.ContainsFunc(name, func(t string) bool { return !slices.Contains(asked, t) })
 		}
 		inside[d.ID] = named[d.Heading]
 	}

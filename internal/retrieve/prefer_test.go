@@ -116,6 +116,7 @@ func TestPreferNamed(t *testing.T) {
 		"part of the name": {"Which recipes need eggs?", "Old recipes", 1},
 		"not named":        {"What needs eggs?", "Recipes", 1},
 		"stop words":       {"Which of them needs eggs?", "Them", 1},
+		"short":            {"Did she tell us?", "US", 1},
 		"default bucket":   {"Which recipes need eggs?", "", 1},
 	} {
 		c := comparison{query: Query{Kind: Memory, Text: tc.question}, all: []Described{{ID: 1, Text: "one"}, {ID: 2, Text: "two", Heading: tc.bucket}}}

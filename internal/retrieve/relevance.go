@@ -173,7 +173,8 @@ func isFragment(text string) bool {
 }
 
 // coverage returns the share of the question's terms that each candidate contains, weighed by
-// their rarity among the candidates.
+// their rarity among the candidates. Its heading counts if the question has several terms: many questions contain
+// a single word such as "work" that is also the name of a bucket.
 func (c *comparison) coverage(units map[UnitID]Described, ranking []Hit) []float64 {
 	asked := slices.Compact(slices.Sorted(slices.Values(terms(c.query.Text))))
 	wanted := make(map[string]bool, len(asked))
@@ -183,7 +184,11 @@ func (c *comparison) coverage(units map[UnitID]Described, ranking []Hit) []float
 	found, bags := map[string]int{}, make([]bag, len(ranking))
 	for i, h := range ranking {
 		d := units[h.ID]
-		bags[i] = bagOf(d.headed(plainWords(d.Text)), wanted)
+		words := plainWords(d.Text)
+		if len(asked) > 1 {
+			words = d.headed(words)
+		}
+		bags[i] = bagOf(words, wanted)
 		for t := range bags[i].counts {
 			found[t]++
 		}

@@ -28,8 +28,8 @@ type Described struct {
 	Human      bool      // written by the user
 	At         time.Time // zero for a memory
 	Text       string    // the piece; empty for a neighbor
-	// Heading is the title of the conversation, for its first message, or the name of the
-	// memory's bucket, unless it is the default one. Its words count like those of Text.
+	// Heading is the title of the conversation, for the unit to which ChatUnits adds it, or the name of the
+	// memory's bucket, unless it is the default one.
 	Heading    string
 	Superseded bool // see Found
 	Vector     []float32
@@ -64,11 +64,14 @@ func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wante
 		e.takePerspective(ctx, &c)
 		out = c.newerFirst(c.rank())
 	} else {
-		out = c.preferNamed(c.confirmed(head))
+		out = c.confirmed(head)
 	}
 	background := e.background(ctx, q.Generation)
 	if background != nil {
 		c.judge(background, out)
+	}
+	if q.Kind == Memory {
+		out = c.preferNamed(out)
 	}
 	worst := 1.0
 	for _, h := range out {

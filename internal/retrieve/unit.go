@@ -119,7 +119,7 @@ type Found struct {
 	Start int
 	End   int
 	At    time.Time // time of the message; zero for a memory
-	// Superseded reports that a newer memory replaces this one, now or at an earlier time.
+	// Superseded reports that the memory has a link to a newer one, which may have been made after AsOf, or to a deleted one.
 	Superseded bool
 	Score      float64 // 0 to 1; see Result.Calibrated
 }

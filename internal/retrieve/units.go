@@ -17,6 +17,8 @@ const (
 	// maxNeighbor limits the text taken from each neighbor, in bytes, to the
 	// part nearest to the unit, so that long messages are not stored five times.
 	maxNeighbor = 600
+	// MaxTitled is the number of messages at the beginning of which one has the title.
+	MaxTitled = 5
 )
 
 // MemoryUnits returns one unit for each piece of a memory, and none for a blank
@@ -97,39 +99,49 @@ func (m ChatMessage) pieces() []Span {
 
 // ChatUnits returns the units of the messages at the given indexes. messages are all
 // messages of the conversation, because a unit also contains words of its
-// Neighbors: changing a message changes their units too. The first unit of the
-// first message also contains the words of the title. Indexes outside the
+// Neighbors: changing a message changes their units too. The first unit of the message
+// at Titled also contains the words of the title. Indexes outside the
 // conversation are ignored; blank messages have no units. The store sets Owner.
 func ChatUnits(group int64, title string, messages []ChatMessage, indexes []int) []Unit {
 	var units []Unit
+	titled := Titled(messages)
 	for _, i := range indexes {
 		if i < 0 || i >= len(messages) {
 			continue
 		}
 		m := messages[i]
 		before, after := around(messages, i)
-		if i == 0 && strings.TrimSpace(title) != "" {
-			before = []string{title}
-		}
 		ahead, behind := strings.Join(append(before, ""), "\n"), strings.Join(append([]string{""}, after...), "\n")
 		for _, s := range m.pieces() {
 			piece := strings.TrimSpace(m.Text[s.Start:s.End])
 			if piece == "" {
 				continue
 			}
+			lexical := piece
+			if i == titled && strings.TrimSpace(title) != "" {
+				lexical, titled = title+"\n"+piece, -1
+			}
 			units = append(units, Unit{
 				Kind: Chat, Group: group, Seq: i, Start: s.Start, End: s.End,
-				Lexical: ahead + piece + behind,
-				Parts:   slices.Concat(before, []string{piece}, after),
+				Lexical: ahead + lexical + behind,
+				Parts:   slices.Concat(before, []string{lexical}, after),
 				Dense:   ChatDense(m.At, m.Sender, piece),
 			})
-			if i == 0 {
-				before, ahead = nil, ""
-			}
 		}
 	}
 	return units
 }
+
+// Titled returns the index of the message by which a conversation is found if the question contains words of its title, or -1: the
+// first one with text that is not from the system.
+func Titled(messages []ChatMessage) int {
+	return slices.IndexFunc(messages[:min(len(messages), MaxTitled)], func(m ChatMessage) bool {
+		return m.Sender != system && strings.TrimSpace(m.Text) != ""
+	})
+}
+
+// system is the Sender of instructions to an assistant.
+const system = "system"
 
 // Affected returns the indexes of the messages whose units change when the
 // messages at the given indexes change, ascending: units contain text of the

@@ -40,6 +40,8 @@ func TestChatUnits(t *testing.T) {
 	unit := func(seq, end int, lexical, dense string) Unit {
 		return Unit{Kind: Chat, Group: 7, Seq: seq, End: end, Lexical: lexical, Parts: strings.Split(lexical, "\n"), Dense: dense}
 	}
+	titled := unit(0, 4, "Numbers\nzero\none\ntwo", "2023-05-09 human: zero")
+	titled.Parts = []string{"Numbers\nzero", "one", "two"}
 	tests := map[string]struct {
 		reason  string
 		indexes []int
@@ -53,7 +55,7 @@ func TestChatUnits(t *testing.T) {
 		"Outside": {"out of range", []int{-1, 6}, nil, ""},
 		"Title": {
 			"the first message is also found by the title", []int{0, 1},
-			[]Unit{unit(0, 4, "Numbers\nzero\none\ntwo", "2023-05-09 human: zero"), unit(1, 3, "zero\none\ntwo\nthree", "2023-05-09 human: one")}, "Numbers",
+			[]Unit{titled, unit(1, 3, "zero\none\ntwo\nthree", "2023-05-09 human: one")}, "Numbers",
 		},
 		"Blank title": {"a blank title is omitted", []int{0}, []Unit{unit(0, 4, "zero\none\ntwo", "2023-05-09 human: zero")}, " "},
 	}
@@ -67,7 +69,28 @@ func TestChatUnits(t *testing.T) {
 	}
 }
 
-// Only the first of several units of the first message contains the title.
+// The title is added to the first message with text, unless it is from the system.
+func TestTitled(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		messages string // their senders; in upper case without text
+		want     int
+	}{{"", -1}, {"ha", 0}, {"sha", 1}, {"Hah", 1}, {"s", -1}, {"ssssh", 4}, {"sssssh", -1}} {
+		var messages []ChatMessage
+		for _, c := range tc.messages {
+			m := ChatMessage{Sender: map[string]string{"s": "system", "h": "human", "a": "assistant"}[strings.ToLower(string(c))], Text: "text"}
+			if c < 'a' {
+				m.Text = " "
+			}
+			messages = append(messages, m)
+		}
+		if got := Titled(messages); got != tc.want {
+			t.Errorf("Titled(%q) = %d, want %d", tc.messages, got, tc.want)
+		}
+	}
+}
+
+// Only the first of several units contains the title.
 func TestChatUnitsOfLongFirstMessage(t *testing.T) {
 	t.Parallel()
 	units := ChatUnits(1, "Numbers", []ChatMessage{{Text: strings.Repeat("word ", 1000)}}, []int{0})

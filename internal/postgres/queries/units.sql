@@ -109,14 +109,24 @@ select n.id, n.next_embedding from units n
 where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = any(@ids::bigint[]) and n.active and n.next_generation_id = @generation_id::smallint;
 
 -- name: DescribeUnits :many
--- The units with their text, and those of the messages before and after without.
+-- The units with their text, and those of the messages before and after without. The heading is the title, for the unit to
+-- which retrieve.ChatUnits adds it.
 -- Without statistics, as after an import, every index seems equally good to the planner,
 -- and it may read all messages of the user for each unit. Sorting by seq, with "between"
 -- because a constant needs no sorting, makes it choose the index that ends with seq.
 with found as materialized (
     select u.*, g.sender, g.created_at as at,
         convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece,
-        case when u.seq = 0 then (
+        case when u.seq < 5 and u.seq = (
+            select e.seq from messages e
+            where e.tenant_id = @tenant_id and e.user_id = @user_id and e.conversation_id = u.conversation_id and e.seq < 5
+                and e.sender <> 'system' and e.text ~ '\S'
+            order by e.seq limit 1
+        ) and u.span_start = (
+            select e.span_start from units e
+            where e.tenant_id = @tenant_id and e.user_id = @user_id and e.conversation_id = u.conversation_id and e.seq between u.seq and u.seq
+            order by e.seq, e.span_start limit 1
+        ) then (
             select o.title from conversations o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = u.conversation_id limit 1
         ) else '' end as heading
     from unnest(@ids::bigint[]) w(id)
