@@ -82,18 +82,22 @@ func (c Change) Storage() int64 { return c.After.Bytes - c.Before.Bytes }
 func (c Change) Cuts() bool { return c.Kept < c.Stored }
 
 // Reindexed returns the indexes of the messages whose units change, ascending: the changed
-// messages, those around them and, if the title changes, the message that has it.
+// messages, those around them and, if the title changes, the message at retrieve.Titled.
 func (c Change) Reindexed() []int {
 	changed := slices.Concat(c.Added, c.Replaced)
 	if c.Cuts() {
 		changed = append(changed, c.Kept)
 	}
 	indexes := retrieve.Affected(len(c.Messages), changed)
-	if titled := retrieve.Titled(chatMessages(c.Messages[:min(len(c.Messages), retrieve.MaxTitled)])); c.Before.Title != c.After.Title && titled >= 0 {
+	if c.Before.Title == c.After.Title {
+		return indexes
+	}
+	first := c.Messages[:min(len(c.Messages), retrieve.MaxTitled)]
+	if titled := retrieve.Titled(chatMessages(first)); titled >= 0 && !slices.Contains(indexes, titled) {
 		indexes = append(indexes, titled)
 		slices.Sort(indexes)
 	}
-	return slices.Compact(indexes)
+	return indexes
 }
 
 // Units returns a function that returns the units of the messages at the given

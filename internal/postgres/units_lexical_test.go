@@ -47,7 +47,7 @@ var answers = []struct{ question, text string }{
 	{"Which podcast did Leila start?", "2025-05-09 Leila started a podcast about forgotten inventors."},
 }
 
-// A conversation is found by the words of its title, which the first message with text that is not from the system has as its heading; after a change, by those of the new one.
+// A conversation is found by the words of its title, which is the heading of the first message with text that is not a system message; after a change, by those of the new one.
 func TestLexicalFindsTitles(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

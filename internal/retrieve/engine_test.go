@@ -28,6 +28,7 @@ type stores struct {
 	dead     map[UnitID]bool
 	owners   map[UnitID]string // "" for a distinct owner
 	times    map[UnitID]time.Time
+	headings map[UnitID]string
 	within   []Query // lexical queries with a time window
 
 	lexicalErr, exactErr, scoreErr, describeErr, resolveErr, indexErr, embedErr error
@@ -98,7 +99,7 @@ func (s *stores) Describe(_ context.Context, _ tenant.Scope, _ Query, ids []Unit
 		if s.dead[id] {
 			continue
 		}
-		out = append(out, Described{ID: id, Owner: s.owner(id), Text: "text", At: s.times[id], Vector: []float32{float32(cosines[id])}})
+		out = append(out, Described{ID: id, Owner: s.owner(id), Text: "text", Heading: s.headings[id], At: s.times[id], Vector: []float32{float32(cosines[id])}})
 	}
 	return out, s.describeErr
 }
@@ -234,6 +235,25 @@ func TestSearch(t *testing.T) {
 				t.Errorf("%s: degraded = %t, want %t", tc.reason, degraded, tc.degraded)
 			}
 		})
+	}
+}
+
+func TestSearchPrefersNamedBuckets(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string][]UnitID{"Which recipes need eggs?": {2, 1, 3}, "What needs eggs?": {1, 2, 3}} {
+		s := &stores{exact: []Hit{{1, .9}, {2, .89}, {3, .1}}, coverage: Coverage{All: true}, headings: map[UnitID]string{2: "Recipes"}}
+		now := time.Now()
+		r, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Memory, Text: query, Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []UnitID
+		for _, f := range r.Found {
+			got = append(got, f.ID)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%q: -want +got\n%s", query, d)
+		}
 	}
 }
 

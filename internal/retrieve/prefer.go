@@ -15,8 +15,7 @@ import (
 // much better.
 const windowBonus = 2
 
-// bucketBonus is added to the logit of the relevance of the memories in a bucket that the query names, or to their standard deviations
-// from the mean if the scores are not calibrated.
+// bucketBonus is added to the logit of the score of memories in a bucket that the query names.
 const bucketBonus = 1
 
 // within returns the query restricted to its window, and false if it has none.

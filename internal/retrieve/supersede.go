@@ -128,7 +128,7 @@ func ParseStatement(text string) Statement {
 	return s
 }
 
-// contents returns the terms of a part of the text without values and words of change, for which most texts need not be searched again.
+// contents returns the terms of a part of the text, without values and words of change. It looks only for those that the whole text has.
 func (s Statement) contents(part string) []string {
 	if s.changed {
 		part = changes.ReplaceAllString(part, " ")

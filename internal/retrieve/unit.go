@@ -119,7 +119,7 @@ type Found struct {
 	Start int
 	End   int
 	At    time.Time // time of the message; zero for a memory
-	// Superseded reports that the memory has a link to a newer one, which may have been made after AsOf, or to a deleted one.
+	// Superseded reports that the memory is linked to a newer one. The link may be newer than Query.To, and the newer memory may be deleted.
 	Superseded bool
 	Score      float64 // 0 to 1; see Result.Calibrated
 }

@@ -17,7 +17,7 @@ const (
 	// maxNeighbor limits the text taken from each neighbor, in bytes, to the
 	// part nearest to the unit, so that long messages are not stored five times.
 	maxNeighbor = 600
-	// MaxTitled is the number of messages at the beginning of which one has the title.
+	// MaxTitled is the number of messages, from the first one, among which Titled chooses.
 	MaxTitled = 5
 )
 
@@ -132,15 +132,15 @@ func ChatUnits(group int64, title string, messages []ChatMessage, indexes []int)
 	return units
 }
 
-// Titled returns the index of the message by which a conversation is found if the question contains words of its title, or -1: the
-// first one with text that is not from the system.
+// Titled returns the index of the message that is also found by the title of the conversation, or -1 if there is none: the
+// first message with text that is not a system message.
 func Titled(messages []ChatMessage) int {
 	return slices.IndexFunc(messages[:min(len(messages), MaxTitled)], func(m ChatMessage) bool {
 		return m.Sender != system && strings.TrimSpace(m.Text) != ""
 	})
 }
 
-// system is the Sender of instructions to an assistant.
+// system is the Sender of system messages.
 const system = "system"
 
 // Affected returns the indexes of the messages whose units change when the

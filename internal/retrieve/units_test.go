@@ -69,7 +69,7 @@ func TestChatUnits(t *testing.T) {
 	}
 }
 
-// The title is added to the first message with text, unless it is from the system.
+// The title is added to the first message with text that is not a system message.
 func TestTitled(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

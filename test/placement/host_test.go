@@ -121,7 +121,8 @@ func (u *user) post(path string, body []byte) (http.Header, []byte, error) {
 	return res.Header, answer, err
 }
 
-// killServer kills the server. Another one continues its jobs three minutes after they began; the test does not wait that long.
+// killServer kills the server. Another one resumes its running jobs three minutes after they began; killServer backdates them, so that tests do not
+// wait.
 func (h *host) killServer(t *testing.T) {
 	t.Helper()
 	h.server.Kill()

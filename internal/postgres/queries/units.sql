@@ -110,7 +110,7 @@ where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = any(@ids::big
 
 -- name: DescribeUnits :many
 -- The units with their text, and those of the messages before and after without. The heading is the title, for the unit to
--- which retrieve.ChatUnits adds it.
+-- which retrieve.ChatUnits adds it (retrieve.Titled, among the first retrieve.MaxTitled messages).
 -- Without statistics, as after an import, every index seems equally good to the planner,
 -- and it may read all messages of the user for each unit. Sorting by seq, with "between"
 -- because a constant needs no sorting, makes it choose the index that ends with seq.
