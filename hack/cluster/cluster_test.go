@@ -1,10 +1,13 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,6 +44,25 @@ func TestEnvCanBeSourced(t *testing.T) {
 	}
 	if diff := cmp.Diff("http://198.18.8.7|tok1|tok2|http://198.18.8.8:9090/metrics|/a dir/config|/bin/kubectl\n", string(out)); diff != "" {
 		t.Errorf("variables in a shell (-want +got):\n%s", diff)
+	}
+}
+
+// TestAwaitAnswerAfterLostConnection: the first connection is never answered, like one to
+// a Service before kube-proxy has its rules.
+func TestAwaitAnswerAfterLostConnection(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) == 1 {
+			<-r.Context().Done()
+		}
+	}))
+	defer s.Close()
+	if err := awaitAnswer(t.Context(), s.URL); err != nil {
+		t.Error(err)
+	}
+	if got := requests.Load(); got != 2 {
+		t.Errorf("attempts = %d, want 2", got)
 	}
 }
 

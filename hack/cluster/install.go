@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
 )
 
 const (
@@ -64,7 +69,7 @@ func (c *cluster) explain(ctx context.Context) error {
 }
 
 // findServices reads the addresses of the API's Service and of an additional Service
-// for its metrics. The chart's metrics Service is headless because Prometheus scrapes
+// for its metrics, and waits until both answer. The chart's metrics Service is headless because Prometheus scrapes
 // each pod.
 func (c *cluster) findServices(ctx context.Context) error {
 	if _, err := c.kubectl(ctx, "apply", "--server-side", "--filename", c.file("metrics.yaml")); err != nil {
@@ -76,6 +81,22 @@ func (c *cluster) findServices(ctx context.Context) error {
 			return err
 		}
 		*to = "http://" + strings.TrimSuffix(string(address), ":80")
+	}
+	return errors.Join(awaitAnswer(ctx, c.release.url+"/readyz"), awaitAnswer(ctx, c.release.metrics+"/metrics"))
+}
+
+// awaitAnswer waits until a Service answers. Connection tracking keeps a connection that
+// precedes kube-proxy's rules for a new Service from ever being translated, so that each
+// attempt is a new connection of at most a second.
+func awaitAnswer(ctx context.Context, url string) error {
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		last = kube.Answers(ctx, client, url)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the Service: %w", errors.Join(err, last))
 	}
 	return nil
 }
