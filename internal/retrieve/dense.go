@@ -17,6 +17,7 @@ type dense struct {
 	vector   []float32 // of the query; nil if the embedder was unavailable
 	hits     []Hit
 	rest     []Hit // less similar units that were scored anyway
+	exact    bool  // all units were scored, none of which is stale
 	degraded bool
 }
 
@@ -89,7 +90,7 @@ func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Locat
 		return dense{}, fmt.Errorf("search recent units: %w", err)
 	}
 	d := dense{vector: vector, hits: exact, rest: rest, degraded: coverage.Truncated || coverage.Missing}
-	if coverage.All {
+	if d.exact = coverage.All; d.exact {
 		return d, nil
 	}
 	d.degraded = d.degraded || !answered

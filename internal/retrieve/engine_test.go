@@ -387,6 +387,25 @@ func TestCandidatesAreComparedUpToADepth(t *testing.T) {
 	}
 }
 
+// TestSimilarReadsSpareCandidates: entries of the index may be stale, but not units that the database scored.
+func TestSimilarReadsSpareCandidates(t *testing.T) {
+	t.Parallel()
+	for all, want := range map[bool]int{true: 10, false: 40} {
+		s := &stores{coverage: Coverage{All: all}}
+		for i := range UnitID(100) {
+			s.exact = append(s.exact, Hit{i + 1, 1 - float64(i)/100})
+		}
+		now := time.Now()
+		found, err := s.engine(&now).Similar(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Memory, Limit: 10}, func() []float32 { return []float32{1} })
+		if err != nil || len(found) != 10 || found[0].Similarity < found[9].Similarity {
+			t.Fatalf("Similar = %v, %v, want the best ten", found, err)
+		}
+		if len(s.described) != want {
+			t.Errorf("all units were scored: %t; %d are read, want %d", all, len(s.described), want)
+		}
+	}
+}
+
 func TestUnavailableIndexIsRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
 	s := &stores{indexErr: errUnavailable}

@@ -39,6 +39,9 @@ func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Lo
 		return nil, err
 	}
 	slices.SortFunc(d.hits, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID)) })
+	if d.exact {
+		q.Limit = wanted
+	}
 	head := d.hits[:min(len(d.hits), q.Limit)]
 	described, err := e.describe(ctx, scope, q, head)
 	if err != nil {
