@@ -143,9 +143,9 @@ func scoreUnits(
 	ctx context.Context, tx db.DBTX, scope tenant.Scope, query retrieve.Query, source string, limit int,
 	vector []float32, coverage *retrieve.Coverage,
 ) ([]retrieve.Hit, error) {
-	hits := make([]retrieve.Hit, 0, 256)
+	hits, asked := make([]retrieve.Hit, 0, 256), rebased(vector)
 	err := readVectors(ctx, tx, scope, query, source, limit, coverage, func(id retrieve.UnitID, stored []byte) {
-		hits = append(hits, retrieve.Hit{ID: id, Score: dotHalf(vector, stored)})
+		hits = append(hits, retrieve.Hit{ID: id, Score: asked.dotHalf(stored)})
 	})
 	return hits, err
 }
@@ -197,10 +197,11 @@ func readVectors(
 // Score implements retrieve.Searcher.
 func (d *DB) Score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []retrieve.UnitID, vector []float32) ([]retrieve.Hit, error) {
 	var out []retrieve.Hit
+	asked := rebased(vector)
 	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		rows, err := q.Embeddings(ctx, db.EmbeddingsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GenerationID: int16(g)})
 		out = collect(rows, func(r db.EmbeddingsRow) retrieve.Hit {
-			return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: dotHalf(vector, r.Embedding)}
+			return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: asked.dotHalf(r.Embedding)}
 		})
 		return err
 	})

@@ -49,10 +49,10 @@ func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 
 // score returns the cosine of each unit. All vectors have the same length, that of their generation.
 func (v *storedVectors) score(vector []float32) []retrieve.Hit {
-	hits := make([]retrieve.Hit, len(v.ids))
+	hits, asked := make([]retrieve.Hit, len(v.ids)), rebased(vector)
 	for i, id := range v.ids {
 		size := len(v.content) / len(v.ids)
-		hits[i] = retrieve.Hit{ID: id, Score: dotHalf(vector, v.content[i*size:(i+1)*size])}
+		hits[i] = retrieve.Hit{ID: id, Score: asked.dotHalf(v.content[i*size:(i+1)*size])}
 	}
 	return hits
 }

@@ -32,24 +32,35 @@ func decodeHalf(stored []byte) []float32 {
 	return out
 }
 
-// dotHalf returns the dot product of a vector and a stored vector, over the shorter
-// of both lengths.
-func dotHalf(vector []float32, stored []byte) float64 {
-	n := min(len(vector), len(stored)/2)
-	vector, stored = vector[:n], stored[:2*n]
+// rebasedVector is a vector multiplied by rebias, so that dotHalf need not multiply stored
+// ones. Unit vectors do not overflow.
+type rebasedVector []float32
+
+func rebased(vector []float32) rebasedVector {
+	out := make(rebasedVector, len(vector))
+	for i, v := range vector {
+		out[i] = v * rebias
+	}
+	return out
+}
+
+// dotHalf returns the dot product with a stored vector, over the shorter of both lengths.
+func (r rebasedVector) dotHalf(stored []byte) float64 {
+	n := min(len(r), len(stored)/2)
+	r, stored = r[:n], stored[:2*n]
 	// Four independent sums avoid a dependency between additions.
 	var a, b, c, d float32
 	i := 0
 	for ; i+4 <= n; i += 4 {
 		bits := binary.LittleEndian.Uint64(stored[2*i:])
-		v := vector[i : i+4 : i+4]
-		a += v[0] * floatFromHalf(uint16(bits))
-		b += v[1] * floatFromHalf(uint16(bits>>16))
-		c += v[2] * floatFromHalf(uint16(bits>>32))
-		d += v[3] * floatFromHalf(uint16(bits>>48))
+		v := r[i : i+4 : i+4]
+		a += v[0] * biasedFromHalf(uint16(bits))
+		b += v[1] * biasedFromHalf(uint16(bits>>16))
+		c += v[2] * biasedFromHalf(uint16(bits>>32))
+		d += v[3] * biasedFromHalf(uint16(bits>>48))
 	}
 	for ; i < n; i++ {
-		a += vector[i] * floatFromHalf(binary.LittleEndian.Uint16(stored[2*i:]))
+		a += r[i] * biasedFromHalf(binary.LittleEndian.Uint16(stored[2*i:]))
 	}
 	return float64(a+b) + float64(c+d)
 }
@@ -64,8 +75,12 @@ const (
 // large finite numbers.
 func floatFromHalf(h uint16) float32 {
 	// The multiplication rebiases the exponent and normalizes subnormals.
-	v := math.Float32frombits(uint32(h&0x7fff)<<13) * rebias
-	return math.Float32frombits(math.Float32bits(v) | uint32(h&0x8000)<<16)
+	return biasedFromHalf(h) * rebias
+}
+
+// biasedFromHalf moves the bits of a half to their places in a float: the result is floatFromHalf(h) ÷ rebias.
+func biasedFromHalf(h uint16) float32 {
+	return math.Float32frombits(uint32(int32(int16(h))<<13) & 0x8fffffff)
 }
 
 // halfFromFloat rounds to the nearest half, ties to even. Values out of range become
