@@ -68,6 +68,8 @@ type DB struct {
 	direct *pgxpool.Pool         // not through a pooler; may be pool
 	jobs   *river.Client[pgx.Tx] // inserts only
 	log    *slog.Logger
+
+	vectors *vectorCache
 }
 
 // directConns is the maximum number of connections beside a pooler: those of the
@@ -77,7 +79,7 @@ const directConns = 4
 // Open connects and checks that this binary supports the schema. Unavailable if
 // PostgreSQL cannot be reached.
 func Open(ctx context.Context, c Config) (*DB, error) {
-	d := &DB{config: c, log: c.Log}
+	d := &DB{config: c, log: c.Log, vectors: newVectorCache()}
 	if d.log == nil {
 		d.log = slog.Default()
 	}

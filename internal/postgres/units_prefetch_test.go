@@ -1,0 +1,191 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var allMemories = retrieve.Query{Kind: retrieve.Memory, Limit: 10, Few: true}
+
+// prefetch returns the best units for a vector, as a search reads them before it knows the vector.
+func (b *testBundle) prefetch(t testing.TB, scope tenant.Scope, q retrieve.Query, vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
+	t.Helper()
+	prefetched, err := b.Prefetch(t.Context(), scope, q)
+	if err != nil || prefetched == nil {
+		t.Fatalf("Prefetch: %v, nothing was read: %t", err, prefetched == nil)
+	}
+	return prefetched(vector)
+}
+
+// TestPrefetchFollowsChanges: after every change, the vectors in memory and the added ones score as a search without them.
+func TestPrefetchFollowsChanges(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	r := rand.New(rand.NewPCG(11, 12))
+	embed := func(string) []float32 { return randomUnit(r) }
+	var memories []string
+	n := 0
+	remember := func(vector func(string) []float32) {
+		n++
+		memories = append(memories, b.remember(t, scope, fmt.Sprint("memory ", n), vector))
+	}
+	setActive := func(active bool) {
+		exec(t, b.owner, "update units set active = $1 where id = (select id from units where user_id = $2 and active <> $1 order by random() limit 1)", active, scope.User)
+	}
+	changes := []struct {
+		name string
+		do   func()
+	}{
+		{"create", func() { remember(embed) }},
+		{"create another user's", func() { n++; b.remember(t, b.users[1], fmt.Sprint("memory ", n), embed) }},
+		{"delete", func() {
+			if len(memories) == 0 {
+				return
+			}
+			i := r.IntN(len(memories))
+			if _, err := b.Memories().Delete(t.Context(), scope, memories[i:i+1]); err != nil {
+				t.Fatal(err)
+			}
+			memories = slices.Delete(memories, i, i+1)
+		}},
+		{"create without a vector", func() { remember(nil) }},
+		{"embed what has no vector", func() {
+			var missing []retrieve.UnitID
+			for _, id := range memories {
+				missing = append(missing, b.unitsOf(t, id)...)
+			}
+			units, err := b.Load(t.Context(), scope.Tenant, missing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range units {
+				if len(u.Vectors) == 0 {
+					if err := b.SaveVectors(t.Context(), scope.Tenant, 0, map[retrieve.UnitID][]float32{u.ID: randomUnit(r)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}},
+		{"hide", func() { setActive(false) }},
+		{"show an older one", func() { setActive(true) }},
+		{"create three", func() { remember(embed); remember(embed); remember(embed) }},
+	}
+	for range 150 {
+		change := changes[r.IntN(len(changes))]
+		change.do()
+		// It compares both.
+		if _, _, err := b.exact(t.Context(), scope, allMemories, randomUnit(r)); err != nil {
+			t.Fatalf("after %q: %v", change.name, err)
+		}
+	}
+}
+
+// TestPrefetchReadsAddedVectorsOnly: the database is changed as no statement of the server can, which
+// only a vector that is read again shows.
+func TestPrefetchReadsAddedVectorsOnly(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	r := rand.New(rand.NewPCG(13, 14))
+	first, second, query := randomUnit(r), randomUnit(r), randomUnit(r)
+	kept := b.unitsOf(t, b.remember(t, scope, "first", func(string) []float32 { return first }))[0]
+	b.prefetch(t, scope, allMemories, query)
+	added := b.unitsOf(t, b.remember(t, scope, "second", func(string) []float32 { return second }))[0]
+	exec(t, b.owner, "update units set embedding = (select embedding from units where id = $1) where id = $2", added, kept)
+	hits, _ := b.prefetch(t, scope, allMemories, query)
+	got := map[retrieve.UnitID]float64{}
+	for _, h := range hits {
+		got[h.ID] = h.Score
+	}
+	for id, v := range map[retrieve.UnitID][]float32{kept: first, added: second} {
+		if d := got[id] - cosine(query, v); len(got) != 2 || d > 1e-3 || d < -1e-3 {
+			t.Errorf("unit %d of %v has the score %v, want %v", id, got, got[id], cosine(query, v))
+		}
+	}
+	filtered := allMemories
+	filtered.From = start.AddDate(-100, 0, 0)
+	if hits, _ := b.prefetch(t, scope, filtered, query); len(hits) != 2 || hits[0].Score != hits[1].Score {
+		t.Errorf("a search with a filter found %v, want the units as they are in the database", hits)
+	}
+}
+
+// TestPrefetchKeepsVectorsBesideMissingOnes: a unit that never gets a vector, for instance because the endpoint refuses its
+// text, does not make every search read all vectors.
+func TestPrefetchKeepsVectorsBesideMissingOnes(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, v := b.users[0], randomUnit(rand.New(rand.NewPCG(21, 22)))
+	embed := func(string) []float32 { return v }
+	missing := b.unitsOf(t, b.remember(t, scope, "without a vector", nil))[0]
+	kept := b.unitsOf(t, b.remember(t, scope, "with a vector", embed))[0]
+	b.prefetch(t, scope, allMemories, v)
+	exec(t, b.owner, "update units set embedding = decode(repeat('0000', 384), 'hex') where id = $1", kept)
+	b.remember(t, scope, "a newer one", embed)
+	hits, coverage := b.prefetch(t, scope, allMemories, v)
+	if len(hits) != 2 || hits[1].Score < 0.99 || coverage != (retrieve.Coverage{All: true, Missing: true}) {
+		t.Errorf("%v, %+v, want two hits that equal the query, and a missing one", hits, coverage)
+	}
+	if err := b.SaveVectors(t.Context(), scope.Tenant, 0, map[retrieve.UnitID][]float32{missing: v}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		hits, coverage = b.prefetch(t, scope, allMemories, v)
+		if len(hits) != 3 || hits[2].ID != missing || hits[2].Score < 0.99 || coverage != (retrieve.Coverage{All: true}) {
+			t.Errorf("%v, %+v, want three hits that equal the query", hits, coverage)
+		}
+	}
+}
+
+// TestPrefetchWhileStoring: searches see every memory that was stored before they began.
+func TestPrefetchWhileStoring(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			scope, r := b.users[i%2], rand.New(rand.NewPCG(15, uint64(i)))
+			for n := range 20 {
+				v := randomUnit(r)
+				id := b.remember(t, scope, fmt.Sprintf("memory %d of %d", n, i), func(string) []float32 { return v })
+				hits, _ := b.prefetch(t, scope, allMemories, v)
+				if want := b.unitsOf(t, id)[0]; hits[0].ID != want {
+					t.Errorf("the best unit is %d, want %d", hits[0].ID, want)
+				}
+				if n%5 == 0 {
+					if _, err := b.Memories().Delete(t.Context(), scope, []string{id}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wait.Wait()
+	for _, scope := range b.users[:2] {
+		if _, _, err := b.exact(t.Context(), scope, allMemories, randomUnit(rand.New(rand.NewPCG(17, 18)))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPrefetchAfterDeletion: nothing is found of a user without memories, although vectors may be in memory.
+func TestPrefetchAfterDeletion(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, query := b.users[0], randomUnit(rand.New(rand.NewPCG(19, 20)))
+	id := b.remember(t, scope, "secret", func(string) []float32 { return query })
+	b.remember(t, b.users[1], "another user's", func(string) []float32 { return query })
+	b.prefetch(t, scope, allMemories, query)
+	if _, err := b.Memories().Delete(t.Context(), scope, []string{id}); err != nil {
+		t.Fatal(err)
+	}
+	if hits, coverage := b.prefetch(t, scope, allMemories, query); len(hits) != 0 || coverage != (retrieve.Coverage{All: true}) {
+		t.Errorf("%v, %+v after the deletion, want nothing", hits, coverage)
+	}
+}
