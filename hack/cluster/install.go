@@ -85,9 +85,9 @@ func (c *cluster) findServices(ctx context.Context) error {
 	return errors.Join(awaitAnswer(ctx, c.release.url+"/readyz"), awaitAnswer(ctx, c.release.metrics+"/metrics"))
 }
 
-// awaitAnswer waits until a Service answers. Connection tracking keeps a connection that
-// precedes kube-proxy's rules for a new Service from ever being translated, so that each
-// attempt is a new connection of at most a second.
+// awaitAnswer waits until a Service answers. A connection opened before kube-proxy has
+// the rules of a new Service never succeeds, because connection tracking does not apply
+// later rules to it. Each attempt therefore opens a new connection, for at most a second.
 func awaitAnswer(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	var last error

@@ -25,7 +25,7 @@ func vectorBuffer() *storedVectors {
 	return v
 }
 
-// Prefetch implements retrieve.Searcher. Without filters, it keeps the vectors in memory for the next search.
+// Prefetch implements retrieve.Searcher. Without filters, it caches the vectors for the next search.
 func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Query) (retrieve.Prefetched, error) {
 	if query.Group == 0 && !byOwner(query) && !byMessage(query) && query.Owners == nil {
 		key := vectorKey{scope, query.Kind, query.Generation}
@@ -62,7 +62,7 @@ func (d *DB) prefetchAdded(ctx context.Context, key vectorKey, known *storedVect
 	coverage := retrieve.Coverage{All: true}
 	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) error {
 		same, err := added.readAdded(ctx, tx, key, known, &coverage)
-		if err == nil && !same { // a unit was deleted, or is older than the newest known one
+		if err == nil && !same { // a unit was deleted, or one with a lower id was added
 			d.vectors.remove(key)
 			known = &storedVectors{}
 			_, err = added.readAdded(ctx, tx, key, known, &coverage)

@@ -23,7 +23,7 @@ func (b *testBundle) prefetch(t testing.TB, scope tenant.Scope, q retrieve.Query
 	return prefetched(vector)
 }
 
-// TestPrefetchFollowsChanges: after every change, the vectors in memory and the added ones score as a search without them.
+// TestPrefetchFollowsChanges: after every change, cached and added vectors have the same scores as those in the database.
 func TestPrefetchFollowsChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -174,7 +174,7 @@ func TestPrefetchWhileStoring(t *testing.T) {
 	}
 }
 
-// TestPrefetchAfterDeletion: nothing is found of a user without memories, although vectors may be in memory.
+// TestPrefetchAfterDeletion: nothing is found of a user without memories, although their vectors are cached.
 func TestPrefetchAfterDeletion(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

@@ -17,12 +17,12 @@ const (
 	vectorsExpire = time.Minute
 )
 
-// vectorCache keeps vectors of the users who searched or stored memories last. The database tells for each use which of
-// them the user still has. Vectors never change: an edit creates new units.
+// vectorCache holds the vectors of recently active users. The caller validates them against the database before each
+// use (addedVectors). Vectors never change: an edit creates new units.
 type vectorCache struct {
 	mu    sync.Mutex
 	users map[vectorKey]*cachedVectors
-	size  int
+	size  int // of all vectors, in bytes
 }
 
 func newVectorCache() *vectorCache { return &vectorCache{users: map[vectorKey]*cachedVectors{}} }
@@ -62,10 +62,10 @@ func (v *storedVectors) score(vector []float32) []retrieve.Hit {
 	return hits
 }
 
-// size returns the bytes in memory.
+// size returns the allocated bytes.
 func (v *storedVectors) size() int { return cap(v.content) + 8*(cap(v.ids)+cap(v.missing)) }
 
-// get returns the vectors of a user, empty if they are unknown, or false if there is no space for more.
+// get returns the cached vectors of a user, empty if there are none. It returns false if there is no space for another user.
 func (c *vectorCache) get(key vectorKey) (*storedVectors, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +76,7 @@ func (c *vectorCache) get(key vectorKey) (*storedVectors, bool) {
 	return &storedVectors{}, c.size < maxCachedVectors
 }
 
-// add returns the known vectors with the added ones, and keeps them if there is space. The units without a vector are those
-// of the added ones.
+// add returns the known vectors and the added ones, and caches them if there is space. added.missing replaces known.missing.
 func (c *vectorCache) add(key vectorKey, known, added *storedVectors) *storedVectors {
 	if added.count == 0 && len(added.ids) == 0 {
 		return known
@@ -87,7 +86,7 @@ func (c *vectorCache) add(key vectorKey, known, added *storedVectors) *storedVec
 	cached := c.users[key]
 	all := *known
 	if cached == nil || cached.storedVectors != known {
-		// Another search may have added to the same memory.
+		// Another search may have appended to the same array.
 		all.ids, all.content = slices.Clip(all.ids), slices.Clip(all.content)
 	}
 	all.ids, all.content, all.missing = append(all.ids, added.ids...), append(all.content, added.content...), slices.Clone(added.missing)
@@ -115,7 +114,7 @@ func (c *vectorCache) remove(key vectorKey) {
 	c.drop(key)
 }
 
-// drop is remove for a caller that holds the lock.
+// drop is remove. The caller holds the lock.
 func (c *vectorCache) drop(key vectorKey) {
 	if cached, ok := c.users[key]; ok {
 		cached.expiry.Stop()

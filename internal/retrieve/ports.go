@@ -95,7 +95,7 @@ type Searcher interface {
 	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
 	// Prefetch reads the vectors of the units that Exact would score, if q.Few or q.Unindexed, before the vector of the query is known. It returns
-	// nil if they are too many to keep in memory. It may keep vectors for later calls, but sees every change that was committed before the call.
+	// nil if they are too many to keep in memory. It may cache vectors, but sees every change that was committed before the call.
 	Prefetch(ctx context.Context, scope tenant.Scope, q Query) (Prefetched, error)
 	// Score returns the cosine of each unit that has a vector of the generation.
 	Score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID, vector []float32) ([]Hit, error)
