@@ -269,6 +269,49 @@ func TestSearchOfFewUnitsDoesNotAskTheIndex(t *testing.T) {
 	}
 }
 
+func TestSearchComparesCandidates(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		kind        Kind
+		limit, want int
+	}{{Memory, 10, 100}, {Memory, 50, 100}, {Memory, 1000, 200}, {Chat, 10, 100}, {Chat, 50, 200}, {Chat, 100, 200}} {
+		s := equalUnits(300)
+		q := Query{Kind: test.kind, Text: "q", Limit: test.limit}
+		if _, err := s.engine(new(time.Time)).Search(t.Context(), tenant.Scope{Tenant: "t", User: 1}, homeLocation, q); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(s.described); got != test.want {
+			t.Errorf("kind %d with limit %d: %d candidates are compared, want %d", test.kind, test.limit, got, test.want)
+		}
+	}
+}
+
+// A memory is less relevant if more candidates than the compared ones are as similar.
+func TestSearchJudgesWithAllCandidates(t *testing.T) {
+	t.Parallel()
+	score := func(units int) float64 {
+		e := equalUnits(units).engine(new(time.Time))
+		e.backgrounds.known[0] = &background{mean: map[Kind][]float32{Memory: {0}}, scale: map[Kind]float64{Memory: 1}, unrelated: [][]float32{{1}}}
+		r, err := e.Search(t.Context(), tenant.Scope{Tenant: "t", User: 1}, homeLocation, Query{Kind: Memory, Text: "q", Limit: 50, MinScore: new(0.0)})
+		if err != nil || len(r.Found) != 50 {
+			t.Fatalf("Search = %d results, %v", len(r.Found), err)
+		}
+		return r.Found[0].Score
+	}
+	if all, more := score(100), score(200); more >= all {
+		t.Errorf("score %.3f with 200 candidates, want less than the %.3f with 100", more, all)
+	}
+}
+
+// equalUnits has units with the same cosine.
+func equalUnits(n int) *stores {
+	s := &stores{coverage: Coverage{All: true}}
+	for i := range n {
+		s.exact = append(s.exact, Hit{UnitID(i + 1), 0.9})
+	}
+	return s
+}
+
 // TestSearchScoresPrefetchedUnits: units that were read while the query was embedded are not read again.
 func TestSearchScoresPrefetchedUnits(t *testing.T) {
 	t.Parallel()

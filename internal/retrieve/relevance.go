@@ -87,14 +87,14 @@ func (c *comparison) judge(b *background, ranking []Hit) {
 		}
 	}
 	coverage := c.coverage(units, ranking)
-	noise := b.noise(c.query.Kind, vectors)
+	noise := c.noise(b, vectors)
 	margin := func(h Hit) float64 {
 		return b.margin(c.query.Kind, c.vector, dot(units[h.ID].Vector, c.vector))
 	}
 	if c.query.Kind == Chat {
 		c.judgeTogether(ranking, noise, margin, coverage)
 	} else {
-		judgeEach(ranking, noiseWithoutFragments(b, units, noise), margin, coverage)
+		judgeEach(ranking, c.noiseWithoutFragments(b, units, noise), margin, coverage)
 	}
 	for i, h := range ranking {
 		d, w := units[h.ID], c.query.Window
@@ -138,9 +138,21 @@ func judgeEach(ranking []Hit, noise, margin func(Hit) float64, coverage []float6
 	}
 }
 
+// noiseGrowth is by how much the noise grows when the number of memories doubles (docs/retrieval.md).
+const noiseGrowth = 0.045
+
+// noise returns the noise that is typical of all memories that were found, of which some may not be compared.
+func (c *comparison) noise(b *background, texts [][]float32) float64 {
+	noise := b.noise(c.query.Kind, texts)
+	if c.query.Kind == Memory {
+		noise -= noiseGrowth * math.Log2(cmp.Or(c.share, 1))
+	}
+	return noise
+}
+
 // noiseWithoutFragments returns the noise for each memory: that of all memories for a
 // fragment, and that of the others for the others.
-func noiseWithoutFragments(b *background, units map[UnitID]Described, noise float64) func(Hit) float64 {
+func (c *comparison) noiseWithoutFragments(b *background, units map[UnitID]Described, noise float64) func(Hit) float64 {
 	var others [][]float32
 	for _, d := range units {
 		if !isFragment(d.Text) {
@@ -149,7 +161,7 @@ func noiseWithoutFragments(b *background, units map[UnitID]Described, noise floa
 	}
 	quiet := noise
 	if len(others) > 0 && len(others) < len(units) {
-		quiet = b.noise(Memory, others)
+		quiet = c.noise(b, others)
 	}
 	return func(h Hit) float64 {
 		if isFragment(units[h.ID].Text) {

@@ -91,11 +91,17 @@ func TestMeasureFails(t *testing.T) {
 // judged returns the scores of memories, in order, for a question.
 func judged(t testing.TB, q Query, list ...Described) []float64 {
 	t.Helper()
+	return judgedShare(t, 1, q, list...)
+}
+
+// judgedShare is judged for a share of the memories that were found.
+func judgedShare(t testing.TB, share float64, q Query, list ...Described) []float64 {
+	t.Helper()
 	b, err := measure(t.Context(), letters{}, distinctPairs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := comparison{query: q, all: list}
+	c := comparison{query: q, all: list, share: share}
 	c.vector, _ = letters{}.EmbedQuery(t.Context(), q.Text)
 	ranking := make([]Hit, len(list))
 	for i, d := range list {
@@ -166,6 +172,20 @@ func TestJudgeFragments(t *testing.T) {
 	}
 	if got := judged(t, question, answer, described(2, "efg efg efg efg efg efg")); got[0] == alone {
 		t.Error("a longer text has no influence on the score")
+	}
+}
+
+// The noise of candidates that are not compared counts.
+func TestJudgeShare(t *testing.T) {
+	t.Parallel()
+	question, answer := Query{Kind: Memory, Text: "aabb"}, described(1, "abab efgh")
+	fragment := described(2, "efg")
+	all := judgedShare(t, 1, question, answer, fragment)
+	half := judgedShare(t, 0.5, question, answer, fragment)
+	for i := range all {
+		if change := logit(half[i]) - logit(all[i]); math.Abs(change-learnedRelevance.Weights[relNoise]*noiseGrowth) > 1e-9 {
+			t.Errorf("memory %d: the logit changes by %.3f if half of the memories are compared, want that of %v more noise", i, change, noiseGrowth)
+		}
 	}
 }
 

@@ -11,12 +11,23 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
-// The number of fused candidates that are compared in detail: a multiple of the limit.
+// The number of fused candidates that are compared in detail: a multiple of the limit. Fewer memories are compared,
+// because they keep the order of the fusion.
 const (
-	rerankFactor   = 5
-	minRerankDepth = 100
-	maxRerankDepth = 200
+	rerankFactor       = 5
+	memoryRerankFactor = 2
+	minRerankDepth     = 100
+	maxRerankDepth     = 200
 )
+
+// rerankDepth returns the number of candidates to compare for a limit.
+func (q Query) rerankDepth(limit int) int {
+	factor := rerankFactor
+	if q.Kind == Memory {
+		factor = memoryRerankFactor
+	}
+	return min(max(factor*limit, minRerankDepth), maxRerankDepth)
+}
 
 // Described is a unit as the ranking compares it. Neighbors, from the messages before
 // and after a candidate, have only their position and Vector.
@@ -53,12 +64,13 @@ func (d Described) found() Found {
 // the relevance of the best units, and returns those that are live. The others follow
 // in their order, with lower scores.
 func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wanted int, ranking, words []Hit, vector []float32) (ranked, error) {
-	head := ranking[:min(len(ranking), max(rerankFactor*wanted, minRerankDepth), maxRerankDepth)]
+	head := ranking[:min(len(ranking), q.rerankDepth(wanted))]
 	described, err := e.describe(ctx, scope, q, head)
 	if err != nil || len(described) == 0 {
 		return ranked{hits: ranking}, err
 	}
-	c := comparison{query: q, lexical: scores(words), vector: vector, all: described}
+	c := comparison{query: q, lexical: scores(words), vector: vector, all: described,
+		share: float64(len(head)) / float64(min(len(ranking), maxRerankDepth))}
 	var out []Hit
 	if q.Kind == Chat {
 		e.takePerspective(ctx, &c)
@@ -116,6 +128,7 @@ type comparison struct {
 	lexical map[UnitID]float64
 	vector  []float32   // of the question
 	all     []Described // candidates and neighbors
+	share   float64     // of those found, up to maxRerankDepth, which are compared; 0 for all
 	names   map[string]bool
 	speaker map[UnitID]string
 }
