@@ -1,5 +1,10 @@
 package postgres
 
+import (
+	"testing"
+	"time"
+)
+
 // What tests need of the transactions.
 var (
 	ReadScope  = (*DB).readScope
@@ -15,3 +20,23 @@ const (
 	PromoteJobs  = promoteJobs
 	PromotePlan  = promotePlan
 )
+
+// MaxCachedUnits is maxCachedUnits.
+const MaxCachedUnits = maxCachedUnits
+
+// AwaitVectors waits until no vectors are being loaded into the cache.
+func (d *DB) AwaitVectors(t testing.TB) {
+	t.Helper()
+	for deadline := time.Now().Add(loadTimeout); ; {
+		d.vectors.mu.Lock()
+		loading := d.vectors.loading
+		d.vectors.mu.Unlock()
+		if !loading {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("vectors are still being loaded")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"fmt"
 	"math"
@@ -213,8 +214,34 @@ func (d *DB) Score(ctx context.Context, scope tenant.Scope, g placement.Generati
 
 // best returns the n best hits, best first.
 func best(hits []retrieve.Hit, n int) []retrieve.Hit {
-	slices.SortFunc(hits, func(a, b retrieve.Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID))
-	})
+	slices.SortFunc(hits, bestHit)
 	return hits[:min(n, len(hits))]
 }
+
+// bestHit compares two hits.
+func bestHit(a, b retrieve.Hit) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID))
+}
+
+// bestFirst moves the n best hits to the front, best first.
+func bestFirst(hits []retrieve.Hit, n int) []retrieve.Hit {
+	first := worstFirst(hits[:min(n, len(hits))])
+	heap.Init(first)
+	for i := len(first); i < len(hits) && n > 0; i++ {
+		if bestHit(hits[i], hits[0]) < 0 {
+			hits[0], hits[i] = hits[i], hits[0]
+			heap.Fix(first, 0)
+		}
+	}
+	slices.SortFunc(first, bestHit)
+	return hits
+}
+
+// worstFirst is a heap of hits, the worst first.
+type worstFirst []retrieve.Hit
+
+func (h worstFirst) Len() int           { return len(h) }
+func (h worstFirst) Less(i, j int) bool { return bestHit(h[i], h[j]) > 0 }
+func (h worstFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (worstFirst) Push(any)             { panic("the number of hits is fixed") }
+func (worstFirst) Pop() any             { panic("the number of hits is fixed") }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -14,25 +15,38 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// vectorBuffers are *storedVectors of up to placement.ExactUnits units, 1.5 MB with 384 dimensions.
-var vectorBuffers sync.Pool
+// vectorBuffers are *vectorParts of up to placement.ExactUnits units, whose vectors are those of the database, 1.5 MB with 384 dimensions, or coded.
+var vectorBuffers = sync.Pool{New: func() any { return &vectorPart{} }}
 
-func vectorBuffer() *storedVectors {
-	v, ok := vectorBuffers.Get().(*storedVectors)
-	if !ok {
-		v = &storedVectors{}
-	}
-	return v
-}
+func vectorBuffer() *vectorPart { return vectorBuffers.Get().(*vectorPart) } //nolint:forcetypeassert // see New
 
 // Prefetch implements retrieve.Searcher. Without filters, it caches the vectors for the next search.
-func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Query) (retrieve.Prefetched, error) {
-	if query.Group == 0 && !byOwner(query) && !byMessage(query) && query.Owners == nil {
-		key := vectorKey{scope, query.Kind, query.Generation}
-		if known, ok := d.vectors.get(key); ok {
-			return d.prefetchAdded(ctx, key, known)
+func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Query) (p retrieve.Prefetched, few bool, err error) {
+	key := vectorKey{scope, query.Kind, query.Generation}
+	filtered := query.Group != 0 || byOwner(query) || byMessage(query) || query.Owners != nil
+	if !filtered {
+		if known := d.vectors.get(key); known != nil {
+			if p, err = d.prefetchAdded(ctx, key, known, query.Limit); err != nil || p != nil {
+				return p, p != nil, err
+			}
 		}
 	}
+	if few, err = d.Few(ctx, scope, query); err != nil {
+		return nil, false, err
+	}
+	switch {
+	case !few && !filtered && d.vectors.missed(key):
+		go d.loadVectors(context.WithoutCancel(ctx), key)
+	case few && !filtered && d.vectors.admits():
+		p, err = d.prefetchAdded(ctx, key, &storedVectors{}, query.Limit)
+	case few:
+		p, err = d.prefetchAll(ctx, scope, query)
+	}
+	return p, few, err
+}
+
+// prefetchAll reads the vectors of a query, which may have filters. It returns nil if there are more than placement.ExactUnits.
+func (d *DB) prefetchAll(ctx context.Context, scope tenant.Scope, query retrieve.Query) (retrieve.Prefetched, error) {
 	v := vectorBuffer()
 	var coverage retrieve.Coverage
 	err := d.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) error {
@@ -50,37 +64,69 @@ func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 	}
 	return func(vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
 		defer vectorBuffers.Put(v)
-		hits := v.score(vector)
-		return best(hits, len(hits)), coverage
+		hits, asked := make([]retrieve.Hit, len(v.ids)), rebased(vector)
+		for i, id := range v.ids {
+			size := len(v.content) / len(v.ids)
+			hits[i] = retrieve.Hit{ID: id, Score: asked.dotHalf(v.content[i*size : (i+1)*size])}
+		}
+		return bestFirst(hits, query.Limit), coverage
 	}, nil
 }
 
-// prefetchAdded reads the vectors that were added to the known ones.
-func (d *DB) prefetchAdded(ctx context.Context, key vectorKey, known *storedVectors) (retrieve.Prefetched, error) {
+// prefetchAdded reads the vectors that were added to the known ones. It returns nil if there are more than placement.ExactUnits.
+func (d *DB) prefetchAdded(ctx context.Context, key vectorKey, known *storedVectors, limit int) (retrieve.Prefetched, error) {
 	added := vectorBuffer()
 	defer vectorBuffers.Put(added)
-	coverage := retrieve.Coverage{All: true}
+	var read readUnits
 	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) error {
-		same, err := added.readAdded(ctx, tx, key, known, &coverage)
-		if err == nil && !same { // a unit was deleted, or one with a lower id was added
-			d.vectors.remove(key)
-			known = &storedVectors{}
-			_, err = added.readAdded(ctx, tx, key, known, &coverage)
+		for range attempts {
+			var err error
+			if read, err = added.readAdded(ctx, tx, key, known, placement.ExactUnits); err != nil || read.same {
+				return err
+			}
+			// A unit was deleted, or one with a lower id was added.
+			if known, err = readExisting(ctx, tx, key, known); err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read vectors: %w", err)
-	case coverage.Truncated:
+	case !read.same || read.more || known.count+read.count > maxCachedUnits:
 		d.vectors.remove(key)
 		return nil, nil
 	}
-	v := d.vectors.add(key, known, added)
+	v := known.with(added, read)
+	d.vectors.set(key, v)
 	return func(vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
-		hits := v.score(vector)
-		return best(hits, len(hits)), coverage
+		return bestFirst(v.score(vector), limit), retrieve.Coverage{All: true, Missing: len(v.missing) > 0}
 	}, nil
+}
+
+// loadTimeout limits the reading of the vectors of a user with many units.
+const loadTimeout = 10 * time.Second
+
+// loadVectors caches the vectors of an active user with many units for the next searches.
+func (d *DB) loadVectors(ctx context.Context, key vectorKey) {
+	defer d.vectors.loaded()
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	var v storedVectors
+	var all vectorPart
+	var read readUnits
+	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, q *db.Queries) error {
+		n, err := q.CountUnits(ctx, db.CountUnitsParams{TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind), AtMost: maxCachedUnits + 1})
+		if err != nil || n > maxCachedUnits {
+			return err
+		}
+		read, err = all.readAdded(ctx, tx, key, &v, maxCachedUnits)
+		return err
+	})
+	if err == nil && read.same && !read.more {
+		d.vectors.set(key, v.with(&all, read))
+	}
 }
 
 // addedVectors are the units with higher ids than the known ones, the known ones without a vector, and in a row with the
@@ -94,34 +140,56 @@ union all
 	select id, case $5::smallint when generation_id then embedding when next_generation_id then next_embedding end, 0, 0, 0
 	from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id = any($7::bigint[])`
 
-// readAdded replaces the vectors by those that the user has in addition to the known ones. It returns false if the user
-// no longer has the known units, or has others among them.
-func (v *storedVectors) readAdded(ctx context.Context, tx db.DBTX, key vectorKey, known *storedVectors, coverage *retrieve.Coverage) (same bool, err error) {
-	*v, *coverage = storedVectors{ids: v.ids[:0], content: v.content[:0], missing: v.missing[:0]}, retrieve.Coverage{All: true}
+// readUnits are the units that readAdded read.
+type readUnits struct {
+	same    bool              // the user has exactly the known units, and these
+	more    bool              // there are more than the limit
+	missing []retrieve.UnitID // those without a vector, among these and the known ones
+	count   int               // of those that were not known, as are the following
+	last    retrieve.UnitID   // the highest id
+	hash    int64             // of their ids
+}
+
+// readAdded replaces the vectors by those that the user has in addition to the known ones.
+func (v *vectorPart) readAdded(ctx context.Context, tx db.DBTX, key vectorKey, known *storedVectors, limit int) (read readUnits, err error) {
+	v.ids, v.content = v.ids[:0], v.content[:0]
 	rows, err := tx.Query(ctx, addedVectors, string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last), int16(key.generation),
-		placement.ExactUnits+1-known.count, int64s(known.missing))
+		limit+1, int64s(known.missing))
 	if err != nil {
-		return false, err
+		return read, err
 	}
 	var unit, hash, count, all int64
 	var stored pgtype.DriverBytes // not copied; valid until the next row
 	_, err = pgx.ForEachRow(rows, []any{&unit, &stored, &hash, &count, &all}, func() error {
 		id := retrieve.UnitID(unit)
 		if id == 0 {
-			same = count == int64(known.count) && all == known.hash
+			read.same = count == int64(known.count) && all == known.hash
 			return nil
 		}
 		if id > known.last {
-			v.count++
-			v.last, v.hash = max(v.last, id), v.hash^hash
+			read.count++
+			read.last, read.hash = max(read.last, id), read.hash^hash
 		}
 		if stored == nil {
-			v.missing = append(v.missing, id)
+			read.missing = append(read.missing, id)
 		} else {
-			v.ids, v.content = append(v.ids, id), append(v.content, stored...)
+			v.ids, v.content = append(v.ids, id), appendCode(v.content, stored)
 		}
 		return nil
 	})
-	coverage.Missing, coverage.Truncated = len(v.missing) > 0, known.count+v.count > placement.ExactUnits
-	return same, err
+	read.more = read.count > limit
+	return read, err
+}
+
+// readExisting returns the known vectors of units that still exist.
+func readExisting(ctx context.Context, tx db.DBTX, key vectorKey, known *storedVectors) (*storedVectors, error) {
+	var ids []retrieve.UnitID
+	var hash int64
+	err := tx.QueryRow(ctx, `select coalesce(array_agg(id order by id), '{}'), coalesce(bit_xor(hashint8extended(id, 0)), 0)
+		from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id <= $4`,
+		string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last)).Scan(&ids, &hash)
+	if err != nil {
+		return nil, err
+	}
+	return known.among(ids, hash), nil
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -16,7 +18,7 @@ var allMemories = retrieve.Query{Kind: retrieve.Memory, Limit: 10, Few: true}
 // prefetch returns the best units for a vector, as a search reads them before it knows the vector.
 func (b *testBundle) prefetch(t testing.TB, scope tenant.Scope, q retrieve.Query, vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
 	t.Helper()
-	prefetched, err := b.Prefetch(t.Context(), scope, q)
+	prefetched, _, err := b.Prefetch(t.Context(), scope, q)
 	if err != nil || prefetched == nil {
 		t.Fatalf("Prefetch: %v, nothing was read: %t", err, prefetched == nil)
 	}
@@ -27,8 +29,20 @@ func (b *testBundle) prefetch(t testing.TB, scope tenant.Scope, q retrieve.Query
 func TestPrefetchFollowsChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	scope := b.users[0]
 	r := rand.New(rand.NewPCG(11, 12))
+	change := b.randomChanges(t, b.users[0], b.users[1], r)
+	for range 150 {
+		name := change()
+		// It compares both.
+		if _, _, err := b.exact(t.Context(), b.users[0], allMemories, randomUnit(r)); err != nil {
+			t.Fatalf("after %q: %v", name, err)
+		}
+	}
+}
+
+// randomChanges returns a function that does something to the scope's memories or adds one of another user, and returns what.
+func (b *testBundle) randomChanges(t *testing.T, scope, other tenant.Scope, r *rand.Rand) func() string {
+	t.Helper()
 	embed := func(string) []float32 { return randomUnit(r) }
 	var memories []string
 	n := 0
@@ -44,7 +58,7 @@ func TestPrefetchFollowsChanges(t *testing.T) {
 		do   func()
 	}{
 		{"create", func() { remember(embed) }},
-		{"create another user's", func() { n++; b.remember(t, b.users[1], fmt.Sprint("memory ", n), embed) }},
+		{"create another user's", func() { n++; b.remember(t, other, fmt.Sprint("memory ", n), embed) }},
 		{"delete", func() {
 			if len(memories) == 0 {
 				return
@@ -77,12 +91,63 @@ func TestPrefetchFollowsChanges(t *testing.T) {
 		{"show an older one", func() { setActive(true) }},
 		{"create three", func() { remember(embed); remember(embed); remember(embed) }},
 	}
-	for range 150 {
+	return func() string {
 		change := changes[r.IntN(len(changes))]
 		change.do()
-		// It compares both.
-		if _, _, err := b.exact(t.Context(), scope, allMemories, randomUnit(r)); err != nil {
-			t.Fatalf("after %q: %v", change.name, err)
+		return change.name
+	}
+}
+
+// everyMemory makes Exact score all units, however many.
+var everyMemory = retrieve.Query{Kind: retrieve.Memory, Limit: 10, Unindexed: true}
+
+// many gives a user more units than are read before a search, and caches their vectors, which two searches do.
+func (b *testBundle) many(t *testing.T, scope tenant.Scope) {
+	t.Helper()
+	v := randomUnit(rand.New(rand.NewPCG(23, 24)))
+	b.insertUnits(t, scope, b.remember(t, scope, "the first of many", func(string) []float32 { return v }), placement.ExactUnits+500, "now()")
+	for range 2 {
+		if p, few, err := b.Prefetch(t.Context(), scope, everyMemory); p != nil || few || err != nil {
+			t.Fatalf("many units were read before a search: %t, few %t, %v", p != nil, few, err)
+		}
+	}
+	b.AwaitVectors(t)
+}
+
+// TestPrefetchLoadsActiveUsers: after two searches, the vectors of a user with many units are cached and follow every change.
+func TestPrefetchLoadsActiveUsers(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, r := b.users[0], rand.New(rand.NewPCG(25, 26))
+	b.many(t, scope)
+	change := b.randomChanges(t, scope, b.users[1], r)
+	for range 80 {
+		name, query := change(), randomUnit(r)
+		p, few, err := b.Prefetch(t.Context(), scope, everyMemory)
+		if p == nil || !few || err != nil {
+			t.Fatalf("after %q, the vectors are not cached: few %t, %v", name, few, err)
+		}
+		got, coverage := p(query)
+		want, wanted, err := b.Exact(t.Context(), scope, everyMemory, query)
+		if err != nil || !sameHits(want, got, everyMemory.Limit) || coverage != wanted {
+			t.Fatalf("after %q: %d hits, %+v, %v, want %d, %+v", name, len(got), coverage, err, len(want), wanted)
+		}
+	}
+}
+
+// TestPrefetchOfTooManyUnits: nothing is cached of a user with more units than the cache is for, and the vectors of one who gets them at once are dropped.
+func TestPrefetchOfTooManyUnits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.many(t, b.users[0])
+	for i, scope := range b.users[:2] {
+		v := randomUnit(rand.New(rand.NewPCG(27, 28)))
+		b.insertUnits(t, scope, b.remember(t, scope, "one of too many", func(string) []float32 { return v }), postgres.MaxCachedUnits, "now()")
+		for range 3 {
+			if p, few, err := b.Prefetch(t.Context(), scope, everyMemory); p != nil || few || err != nil {
+				t.Errorf("user %d: too many units were read: %t, few %t, %v", i, p != nil, few, err)
+			}
+			b.AwaitVectors(t)
 		}
 	}
 }

@@ -1,23 +1,38 @@
 package postgres
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// oneByteVectors returns vectors of one byte, the id.
-func oneByteVectors(ids ...retrieve.UnitID) *storedVectors {
-	v := &storedVectors{}
+// idVectors returns vectors of one dimension, the id, and what readAdded returns with them.
+func idVectors(ids ...retrieve.UnitID) (*vectorPart, readUnits) {
+	v, read := &vectorPart{}, readUnits{same: true}
 	for _, id := range ids {
-		v.ids, v.content = append(v.ids, id), append(v.content, byte(id))
-		v.count, v.last, v.hash = v.count+1, id, v.hash^int64(id)
+		v.ids, v.content = append(v.ids, id), appendCode(v.content, encodeHalf([]float32{float32(id)}))
+		read.count, read.last, read.hash = read.count+1, id, read.hash^int64(id)
 	}
-	return v
+	return v, read
+}
+
+// idsOf returns the ids of the units that are scored, in order.
+func idsOf(v *storedVectors) (ids []retrieve.UnitID) {
+	if v == nil {
+		return nil
+	}
+	for _, h := range v.score([]float32{1}) {
+		ids = append(ids, h.ID)
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 func userKey(user tenant.UserID) vectorKey {
@@ -28,22 +43,21 @@ func TestCachedVectorsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newVectorCache()
-		none, _ := c.get(userKey(1))
-		c.add(userKey(1), none, oneByteVectors(1, 2))
+		c.set(userKey(1), (&storedVectors{}).with(idVectors(1, 2)))
 		<-time.After(vectorsExpire - 1)
 		synctest.Wait()
-		if v, ok := c.get(userKey(1)); !ok || !slices.Equal(v.ids, []retrieve.UnitID{1, 2}) {
-			t.Errorf("before the expiry: %v, %t, want two units", v.ids, ok)
+		if v := c.get(userKey(1)); !slices.Equal(idsOf(v), []retrieve.UnitID{1, 2}) {
+			t.Errorf("before the expiry: %v, want two units", idsOf(v))
 		}
 		<-time.After(vectorsExpire - 1) // the search extended it
 		synctest.Wait()
-		if v, _ := c.get(userKey(1)); len(v.ids) != 2 {
-			t.Errorf("after another search: %v, want two units", v.ids)
+		if v := c.get(userKey(1)); len(idsOf(v)) != 2 {
+			t.Errorf("after another search: %v, want two units", idsOf(v))
 		}
 		<-time.After(vectorsExpire + 1)
 		synctest.Wait()
-		if v, _ := c.get(userKey(1)); len(v.ids) != 0 || c.size != 0 {
-			t.Errorf("after the expiry: %v in %d bytes, want nothing", v.ids, c.size)
+		if v := c.get(userKey(1)); v != nil || c.size != 0 {
+			t.Errorf("after the expiry: %v in %d bytes, want nothing", idsOf(v), c.size)
 		}
 	})
 }
@@ -51,16 +65,15 @@ func TestCachedVectorsExpire(t *testing.T) {
 func TestCachedVectorsAreSeparate(t *testing.T) {
 	t.Parallel()
 	c := newVectorCache()
-	none, _ := c.get(userKey(1))
-	c.add(userKey(1), none, oneByteVectors(1))
+	c.set(userKey(1), (&storedVectors{}).with(idVectors(1)))
 	for name, key := range map[string]vectorKey{
 		"user":       userKey(2),
 		"tenant":     {Scope: tenant.JobScope("u", 1), kind: retrieve.Memory, generation: 1},
 		"kind":       {Scope: tenant.JobScope("t", 1), kind: retrieve.Chat, generation: 1},
 		"generation": {Scope: tenant.JobScope("t", 1), kind: retrieve.Memory, generation: 2},
 	} {
-		if v, ok := c.get(key); len(v.ids) != 0 || !ok {
-			t.Errorf("another %s has %v, want nothing", name, v.ids)
+		if v := c.get(key); v != nil {
+			t.Errorf("another %s has %v, want nothing", name, idsOf(v))
 		}
 	}
 }
@@ -68,55 +81,155 @@ func TestCachedVectorsAreSeparate(t *testing.T) {
 func TestVectorCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	c := newVectorCache()
-	large := &storedVectors{ids: []retrieve.UnitID{1}, content: make([]byte, maxCachedVectors/2), count: 1}
-	for user := range tenant.UserID(3) { // three searches begin at once
-		if _, ok := c.get(userKey(user)); !ok {
-			t.Fatalf("user %d is not admitted to an empty cache", user)
-		}
-	}
-	known := map[tenant.UserID]*storedVectors{}
-	for user := range tenant.UserID(3) {
-		known[user] = c.add(userKey(user), &storedVectors{}, large)
-		if len(known[user].content) != len(large.content) {
-			t.Errorf("user %d has %d bytes of vectors, want %d", user, len(known[user].content), len(large.content))
-		}
+	half := vectorPart{ids: []retrieve.UnitID{1}, content: make([]byte, maxCachedVectors/2)}
+	for user := range tenant.UserID(3) { // three searches began at once
+		c.set(userKey(user), &storedVectors{parts: []vectorPart{half}})
 	}
 	if c.size > maxCachedVectors || len(c.users) != 1 {
 		t.Errorf("%d bytes of %d users are kept, want one user", c.size, len(c.users))
 	}
-	if grown := c.add(userKey(0), known[0], large); len(grown.content) != 2*len(large.content) {
-		t.Errorf("a user who does not fit any more has %d bytes of vectors, want %d", len(grown.content), 2*len(large.content))
-	}
+	c.set(userKey(0), &storedVectors{parts: []vectorPart{half, half}}) // the user grew
 	if c.size != 0 || len(c.users) != 0 {
 		t.Errorf("%d bytes of %d users are kept, want none", c.size, len(c.users))
 	}
 	c.remove(userKey(0))
+	if !c.admits() {
+		t.Error("a user is not admitted to an empty cache")
+	}
 	c.size = maxCachedVectors
-	if _, ok := c.get(userKey(4)); ok {
+	if c.admits() {
 		t.Error("another user is admitted to a full cache")
 	}
+	for range 3 {
+		if c.missed(userKey(4)) {
+			t.Error("a user is to be loaded into a full cache")
+		}
+	}
+}
+
+// A user's vectors are loaded at the second search within a minute, one user at a time, and at most once a minute.
+func TestLoadsOfActiveUsers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newVectorCache()
+		for i, step := range []struct {
+			user tenant.UserID
+			wait time.Duration
+			done bool // the load is done before
+			want bool
+		}{
+			{user: 1},
+			{user: 2},
+			{user: 1, want: true},
+			{user: 2},
+			{user: 2, done: true, want: true},
+			{user: 1, done: true},
+			{user: 2},
+			{user: 3},
+			{user: 3, wait: vectorsExpire + 1},
+			{user: 1},
+			{user: 1, want: true},
+		} {
+			<-time.After(step.wait)
+			if step.done {
+				c.loaded()
+			}
+			if got := c.missed(userKey(step.user)); got != step.want {
+				t.Errorf("step %d, user %d: loads %t, want %t", i, step.user, got, step.want)
+			}
+		}
+	})
 }
 
 // TestAddedVectorsDoNotOverwrite: several searches add different units to the same known ones.
 func TestAddedVectorsDoNotOverwrite(t *testing.T) {
 	t.Parallel()
-	c := newVectorCache()
-	none, _ := c.get(userKey(1))
-	known := c.add(userKey(1), none, oneByteVectors(1, 2, 3))
-	known = c.add(userKey(1), known, oneByteVectors(4))
-	if cap(known.ids) == len(known.ids) || cap(known.content) == len(known.content) {
-		t.Fatal("there is no spare capacity that could be overwritten")
-	}
+	known := (&storedVectors{}).with(idVectors(1, 2, 3)).with(idVectors(4))
 	got := map[retrieve.UnitID]*storedVectors{}
 	for id := retrieve.UnitID(5); id < 10; id++ {
-		got[id] = c.add(userKey(1), known, oneByteVectors(id))
+		added, read := idVectors(id)
+		got[id] = known.with(added, read)
+		added.ids[0] = 100 // the caller uses it again
+		clear(added.content)
 	}
 	for id, v := range got {
-		if want := oneByteVectors(1, 2, 3, 4, id); !slices.Equal(v.ids, want.ids) || !slices.Equal(v.content, want.content) || v.hash != want.hash || v.count != want.count || v.last != want.last {
-			t.Errorf("after %d was added: %v, want %v", id, v, want)
+		if want := []retrieve.UnitID{1, 2, 3, 4, id}; !slices.Equal(idsOf(v), want) || v.hash != 1^2^3^4^int64(id) || v.count != 5 || v.last != id {
+			t.Errorf("after %d was added: %v, %+v, want %v", id, idsOf(v), v, want)
+		}
+		for _, h := range v.score([]float32{1}) {
+			if math.Abs(h.Score-float64(h.ID)) > 0.01 {
+				t.Errorf("unit %d has the vector of %v", h.ID, h.Score)
+			}
 		}
 	}
-	if same := c.add(userKey(1), known, &storedVectors{}); same != known {
+	if same := known.with(&vectorPart{}, readUnits{same: true}); same != known {
 		t.Error("vectors were copied although none was added")
 	}
+}
+
+// The number of parts grows with the logarithm of that of the units, and so does the number of times that each is copied.
+func TestPartsAreMerged(t *testing.T) {
+	t.Parallel()
+	v, copied := &storedVectors{}, 0
+	for id := retrieve.UnitID(1); id <= 1000; id++ {
+		v = v.with(idVectors(id))
+		if len(v.parts) > 10 {
+			t.Fatalf("%d units have %d parts", id, len(v.parts))
+		}
+		copied += len(v.parts[len(v.parts)-1].ids)
+	}
+	if len(idsOf(v)) != 1000 || copied > 10*1000 {
+		t.Errorf("%d units, %d were copied, want 1,000, each at most ten times", len(idsOf(v)), copied)
+	}
+}
+
+func TestExistingVectors(t *testing.T) {
+	t.Parallel()
+	added, read := idVectors(2, 3, 5, 7, 8)
+	read.missing = []retrieve.UnitID{4, 6}
+	read.count += 2
+	all := (&storedVectors{}).with(added, read)
+	for name, test := range map[string]struct {
+		existing, scored, missing []retrieve.UnitID
+	}{
+		"Same":          {[]retrieve.UnitID{2, 3, 4, 5, 6, 7, 8}, []retrieve.UnitID{2, 3, 5, 7, 8}, []retrieve.UnitID{4, 6}},
+		"Deleted":       {[]retrieve.UnitID{2, 4, 5, 6, 7, 8}, []retrieve.UnitID{2, 5, 7, 8}, []retrieve.UnitID{4, 6}},
+		"Added":         {[]retrieve.UnitID{1, 2, 3, 4, 5, 6, 7, 8}, []retrieve.UnitID{2, 3, 5, 7, 8}, []retrieve.UnitID{1, 4, 6}},
+		"Both":          {[]retrieve.UnitID{1, 2, 3, 5, 6, 7}, []retrieve.UnitID{2, 3, 5, 7}, []retrieve.UnitID{1, 6}},
+		"ManyDeleted":   {[]retrieve.UnitID{2, 3, 5}, nil, nil},
+		"NothingExists": {nil, nil, nil},
+	} {
+		v := all.among(test.existing, 9)
+		if !slices.Equal(idsOf(v), test.scored) || !slices.Equal(v.missing, test.missing) {
+			t.Errorf("%s: %v without %v, want %v without %v", name, idsOf(v), v.missing, test.scored, test.missing)
+		}
+		if test.scored != nil && (v.count != len(test.existing) || v.hash != 9 || v.last != 8) {
+			t.Errorf("%s: %+v, want the number and the hash of the existing units", name, v)
+		}
+		// Deleted units may come back.
+		if back := v.among([]retrieve.UnitID{2, 3, 4, 5, 6, 7, 8}, 9); test.scored != nil && !slices.Equal(idsOf(back), idsOf(all)) {
+			t.Errorf("%s: %v after all came back, want %v", name, idsOf(back), idsOf(all))
+		}
+	}
+}
+
+func TestBestFirst(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		scores := rapid.SliceOf(rapid.Float64Range(0, 1)).Draw(r, "scores")
+		n := rapid.IntRange(0, len(scores)+2).Draw(r, "n")
+		var hits []retrieve.Hit
+		for i, s := range scores {
+			hits = append(hits, retrieve.Hit{ID: retrieve.UnitID(i), Score: math.Round(4*s) / 4})
+		}
+		want := slices.Clone(hits)
+		want = best(want, len(want))
+		got := bestFirst(hits, n)
+		if n = min(n, len(got)); !slices.Equal(got[:n], want[:n]) {
+			r.Errorf("the first %d are %v, want %v", n, got[:n], want[:n])
+		}
+		if got = best(got, len(got)); !slices.Equal(got, want) {
+			r.Errorf("%v, want all hits once: %v", got, want)
+		}
+	})
 }

@@ -41,14 +41,14 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	return e.near(ctx, scope, p, prepared, vector)
 }
 
-// prepare does what a search by meaning needs and can be done before the vector is known: it counts
-// the units and, if they are few, reads them.
+// prepare does what a search by meaning needs and can be done before the vector is known: it reads the
+// units, if they are few or cached.
 func (e *Engine) prepare(ctx context.Context, scope tenant.Scope, q Query) (Query, error) {
-	q, err := e.count(ctx, scope, q)
-	if err != nil || q.Owners != nil || !q.scoresAll() {
-		return q, err
+	if q.Owners != nil {
+		return q, nil
 	}
-	if q.prefetched, err = e.Searcher.Prefetch(ctx, scope, q); err != nil {
+	var err error
+	if q.prefetched, q.Few, err = e.Searcher.Prefetch(ctx, scope, q); err != nil {
 		return q, fmt.Errorf("read units: %w", err)
 	}
 	return q, nil

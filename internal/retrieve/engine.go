@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -168,23 +169,21 @@ func (e *Engine) rank(
 
 // score returns the cosines of hits that only the lexical search found.
 func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, words []Hit, d dense) ([]Hit, error) {
-	have, rest := scores(d.hits), scores(d.rest)
+	unscored := scores(words)
+	for _, h := range d.hits {
+		delete(unscored, h.ID)
+	}
 	var hits []Hit
-	var ids []UnitID
-	for _, h := range words {
-		if _, ok := have[h.ID]; ok {
-			continue
-		}
-		if cosine, ok := rest[h.ID]; ok {
-			hits = append(hits, Hit{ID: h.ID, Score: cosine})
-		} else {
-			ids = append(ids, h.ID)
+	for _, h := range d.rest {
+		if _, ok := unscored[h.ID]; ok {
+			hits = append(hits, h)
+			delete(unscored, h.ID)
 		}
 	}
-	if len(ids) == 0 {
+	if len(unscored) == 0 {
 		return hits, nil
 	}
-	more, err := e.Searcher.Score(ctx, scope, g, ids, d.vector)
+	more, err := e.Searcher.Score(ctx, scope, g, slices.Sorted(maps.Keys(unscored)), d.vector)
 	if err != nil {
 		return nil, fmt.Errorf("score lexical hits: %w", err)
 	}

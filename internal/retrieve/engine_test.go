@@ -36,6 +36,7 @@ type stores struct {
 	fewErr, prefetchErr                                                         error
 	prefetched                                                                  Prefetched
 	grows                                                                       bool // has few units only when counted
+	many                                                                        bool // has many units when counted
 
 	matched  []string // of Match
 	broad    bool
@@ -72,8 +73,8 @@ func (s *stores) Exact(_ context.Context, _ tenant.Scope, q Query, _ []float32) 
 }
 
 // Prefetch is impossible unless the test sets prefetched.
-func (s *stores) Prefetch(context.Context, tenant.Scope, Query) (Prefetched, error) {
-	return s.prefetched, s.prefetchErr
+func (s *stores) Prefetch(context.Context, tenant.Scope, Query) (Prefetched, bool, error) {
+	return s.prefetched, !s.many && (s.coverage.All || s.grows), errors.Join(s.fewErr, s.prefetchErr)
 }
 
 func (s *stores) Few(context.Context, tenant.Scope, Query) (bool, error) {

@@ -94,9 +94,9 @@ type Searcher interface {
 	// user's units if q.Few or q.Unindexed, all of q.Owners unless it is nil, otherwise the best q.Limit of those that were not,
 	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
-	// Prefetch reads the vectors of the units that Exact would score, if q.Few or q.Unindexed, before the vector of the query is known. It returns
-	// nil if they are too many to keep in memory. It may cache vectors, but sees every change that was committed before the call.
-	Prefetch(ctx context.Context, scope tenant.Scope, q Query) (Prefetched, error)
+	// Prefetch reads the vectors of all units that match the query, before its vector is known. It returns nil if they are too many and not
+	// cached; few is the result of Few, or true if they are cached. It sees every change that was committed before the call.
+	Prefetch(ctx context.Context, scope tenant.Scope, q Query) (p Prefetched, few bool, err error)
 	// Score returns the cosine of each unit that has a vector of the generation.
 	Score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID, vector []float32) ([]Hit, error)
 	// Describe returns the units that are live in the scope and match the query's
@@ -108,7 +108,7 @@ type Searcher interface {
 	Resolve(ctx context.Context, scope tenant.Scope, q Query, ids []UnitID) ([]Found, error)
 }
 
-// Prefetched scores the units that were read, as Searcher.Exact does. It can be called once.
+// Prefetched scores the units that were read, as Searcher.Exact does, but only the first q.Limit hits are in order. It can be called once.
 type Prefetched func(vector []float32) ([]Hit, Coverage)
 
 // Coverage reports which units Searcher.Exact scored.

@@ -30,7 +30,7 @@ func TestSearchWithoutIndex(t *testing.T) {
 		// The user has too many units for an exact search beside an index.
 		s := &stores{exact: []Hit{{1, .9}, {2, .5}}, index: []Hit{{7, 1}}}
 		s.coverage.All = true
-		s.fewErr = errUnavailable
+		s.many = true
 		now := time.Now()
 		e := s.engine(&now)
 		if tc.noIndex {
