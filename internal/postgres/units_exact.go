@@ -243,5 +243,9 @@ type worstFirst []retrieve.Hit
 func (h worstFirst) Len() int           { return len(h) }
 func (h worstFirst) Less(i, j int) bool { return bestHit(h[i], h[j]) > 0 }
 func (h worstFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (worstFirst) Push(any)             { panic("the number of hits is fixed") }
-func (worstFirst) Pop() any             { panic("the number of hits is fixed") }
+
+// Push is not called: the number of hits is fixed.
+func (worstFirst) Push(any) { panic("the number of hits is fixed") }
+
+// Pop is not called: the number of hits is fixed.
+func (worstFirst) Pop() any { panic("the number of hits is fixed") }

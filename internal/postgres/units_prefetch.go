@@ -18,26 +18,34 @@ import (
 // vectorBuffers are *vectorParts of up to placement.ExactUnits units, whose vectors are those of the database, 1.5 MB with 384 dimensions, or coded.
 var vectorBuffers = sync.Pool{New: func() any { return &vectorPart{} }}
 
-func vectorBuffer() *vectorPart { return vectorBuffers.Get().(*vectorPart) } //nolint:forcetypeassert // see New
+func vectorBuffer() *vectorPart {
+	v, ok := vectorBuffers.Get().(*vectorPart)
+	if !ok {
+		panic("vectorBuffers has another type") // see New
+	}
+	return v
+}
 
 // Prefetch implements retrieve.Searcher. Without filters, it caches the vectors for the next search.
 func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Query) (p retrieve.Prefetched, few bool, err error) {
+	if query.Group != 0 || byOwner(query) || byMessage(query) || query.Owners != nil {
+		if few, err = d.Few(ctx, scope, query); few {
+			p, err = d.prefetchAll(ctx, scope, query)
+		}
+		return p, few, err
+	}
 	key := vectorKey{scope, query.Kind, query.Generation}
-	filtered := query.Group != 0 || byOwner(query) || byMessage(query) || query.Owners != nil
-	if !filtered {
-		if known := d.vectors.get(key); known != nil {
-			if p, err = d.prefetchAdded(ctx, key, known, query.Limit); err != nil || p != nil {
-				return p, p != nil, err
-			}
+	if known := d.vectors.get(key); known != nil {
+		if p, err = d.prefetchAdded(ctx, key, known, query.Limit); err != nil || p != nil {
+			return p, p != nil, err
 		}
 	}
-	if few, err = d.Few(ctx, scope, query); err != nil {
-		return nil, false, err
-	}
+	few, err = d.Few(ctx, scope, query)
 	switch {
-	case !few && !filtered && d.vectors.missed(key):
+	case err != nil:
+	case !few && d.vectors.missed(key):
 		go d.loadVectors(context.WithoutCancel(ctx), key)
-	case few && !filtered && d.vectors.admits():
+	case few && d.vectors.admits():
 		p, err = d.prefetchAdded(ctx, key, &storedVectors{}, query.Limit)
 	case few:
 		p, err = d.prefetchAll(ctx, scope, query)
