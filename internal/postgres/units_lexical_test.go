@@ -171,6 +171,76 @@ func ids(hits []retrieve.Hit) (out []retrieve.UnitID) {
 	return out
 }
 
+// Beyond 5,000 units, only those with enough of the words are ranked. They are the best ones of all, and are searched in the index once or twice.
+func TestLexicalRanksManyUnits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	id := b.remember(t, scope, "Zebras graze", nil)
+	// Every unit has 40 different words, so that its score is the weight of the question's words in it. A word with a higher number is rarer.
+	exec(t, b.owner, `insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv)
+		select $1, $2, 1, 1 + n % 2, $3, 0, 1, to_tsvector('english', (select string_agg('lorem' || word, ' ') from (
+			select distinct (3000 * random() ^ 3)::int as word from generate_series(1, 200 + 0 * n) limit 40) w))
+		from generate_series(1, 9000) n`, scope.Tenant, scope.User, id)
+	exec(t, b.owner, "vacuum analyze units")
+	for name, test := range map[string]struct {
+		query    string
+		group    int64
+		searches int // at most
+	}{
+		"rare words":             {query: "lorem1700 lorem1900 lorem2100 lorem2300 lorem2500 lorem2900", searches: 1},
+		"rare words of a bucket": {query: "lorem1700 lorem1900 lorem2100 lorem2300 lorem2500 lorem2900", group: 2, searches: 1},
+		"frequent words":         {query: "lorem20 lorem25 lorem30 lorem35 lorem40 lorem45", searches: 2},
+		"both":                   {query: "lorem20 lorem60 lorem90 lorem400 lorem1500 lorem2800", searches: 1},
+		"one word":               {query: "lorem60", searches: 1},
+		"no word":                {query: "ipsum dolor"},
+	} {
+		const function = "select unit_id from lexical_ranking($1, $2, 1::smallint, $4, null, null, null, null, $3, 10, null)"
+		best, searches := b.searchWords(t, scope, function, test.query, test.group)
+		_, terms := b.searchWords(t, scope, "select 0 from lexical_terms($1, $2, 1::smallint, $3) where $4::bigint is not null", test.query, test.group)
+		all, _ := b.searchWords(t, scope, `select u.id from lexical_terms($1, $2, 1::smallint, $3) t join units u
+			on u.tenant_id = $1 and u.user_id = $2 and $4::bigint in (0, u.group_id)
+			cross join lateral (select sum(idf * ts_rank(u.tsv, term)) / (1 + ln(length(u.tsv))) as score from unnest(t.terms, t.idf) w (term, idf)) s
+			where s.score > 0 order by s.score desc, u.id desc limit 10`, test.query, test.group)
+		if len(best) == 0 && len(all) > 0 || !slices.Equal(best, all[:min(len(best), len(all))]) {
+			t.Errorf("%s: the best units are %v, want the first ones of %v", name, best, all)
+		}
+		if searches -= terms; searches > test.searches {
+			t.Errorf("%s: the index was searched %d times, want at most %d", name, searches, test.searches)
+		}
+	}
+}
+
+// searchWords returns the result of a function for a query, and how often it searches the index of words.
+func (b *testBundle) searchWords(t *testing.T, scope tenant.Scope, function, query string, group int64) (found []retrieve.UnitID, searches int) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), b.owner, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true)", scope.Tenant, fmt.Sprint(scope.User)); err != nil {
+			return err
+		}
+		// The server also counts earlier transactions that it has not reported yet.
+		const count = `select coalesce(sum(pg_stat_get_xact_numscans(oid)), 0) from pg_class where relname like 'units\_%\_user\_id\_tsv\_idx%'`
+		var before, after int
+		if err := tx.QueryRow(t.Context(), count).Scan(&before); err != nil {
+			return err
+		}
+		rows, err := tx.Query(t.Context(), function, scope.Tenant, scope.User, query, group)
+		if err != nil {
+			return err
+		}
+		if found, err = pgx.CollectRows(rows, pgx.RowTo[retrieve.UnitID]); err != nil {
+			return err
+		}
+		err = tx.QueryRow(t.Context(), count).Scan(&after)
+		searches = after - before
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found, searches
+}
+
 func TestLexicalFilters(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
