@@ -54,7 +54,7 @@ func vectorsOf(r db.LoadUnitsRow) map[placement.GenerationID][]float32 {
 }
 
 // SaveVectors implements retrieve.Units. It holds the placement, so that a tenant does not leave a
-// generation, and DeleteOtherVectors does not run, between the check and the write. Tokens are counted before
+// generation or enter the index, and DeleteOtherVectors does not run, between the check and the write. Tokens are counted before
 // the lock of the usage row, which is held for one round trip.
 func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[retrieve.UnitID][]float32) error {
 	p := db.SaveVectorsParams{TenantID: string(t), GenerationID: int16(g)}
@@ -69,6 +69,7 @@ func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.Generatio
 		if err != nil || state.Assigned() && !serves(state, g) {
 			return err
 		}
+		p.Unindexed = state.Assigned() && len(state.Targets()) == 1 && len(state.Locations()) == 0
 		if p.Tokens, err = d.tokensOfUnits(ctx, q, t, p.Ids); err != nil {
 			return err
 		}

@@ -11,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -160,6 +162,66 @@ func TestVectorsAreSavedAndScored(t *testing.T) {
 	}
 	if n := b.count(t, "select count(*) from units where tenant_id = $1 and embedding is not null", b.users[2].Tenant); n != 0 {
 		t.Error("vectors were saved for another tenant's units")
+	}
+}
+
+// Vectors that are in no index are confirmed when they are saved, which spares another write of the row. Those of an index are
+// confirmed by the job after it wrote them there.
+func TestSaveVectorsConfirmsUnindexedUnits(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		prepare   func(b *testBundle) error
+		confirmed int // of two units
+	}{
+		"no placement yet": {prepare: func(*testBundle) error { return nil }},
+		"in no index": {confirmed: 2, prepare: func(b *testBundle) error {
+			_, err := b.EnsurePlacement(t.Context(), b.users[0].Tenant)
+			return err
+		}},
+		"an inactive unit": {confirmed: 1, prepare: func(b *testBundle) error {
+			exec(t, b.owner, "update units set active = false where id = (select max(id) from units)")
+			_, err := b.EnsurePlacement(t.Context(), b.users[0].Tenant)
+			return err
+		}},
+		"leaves for an index": {prepare: func(b *testBundle) error {
+			if _, err := b.EnsurePlacement(t.Context(), b.users[0].Tenant); err != nil {
+				return err
+			}
+			exec(t, b.owner, "update tenants set outgrown_at = now() where id = $1", b.users[0].Tenant)
+			_, err := b.ReconcilePlacement(t.Context(), b.users[0].Tenant)
+			return err
+		}},
+		"in an index": {prepare: func(b *testBundle) error {
+			exec(t, b.owner, "update tenants set outgrown_at = now() where id = $1", b.users[0].Tenant)
+			_, err := b.EnsurePlacement(t.Context(), b.users[0].Tenant)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setupIn(t, postgrestest.CreateOnDemand(t), nil)
+			alice := b.users[0]
+			vectors := map[retrieve.UnitID][]float32{}
+			for _, text := range []string{"The boiler was serviced.", "The tax return was sent."} {
+				vectors[b.unitsOf(t, b.remember(t, alice, text, nil))[0]] = randomUnit(rand.New(rand.NewPCG(1, 2)))
+			}
+			if err := test.prepare(b); err != nil {
+				t.Fatal(err)
+			}
+			state, err := b.GetPlacement(t.Context(), alice.Tenant)
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				t.Fatal(err)
+			}
+			if err := b.SaveVectors(t.Context(), alice.Tenant, state.Generation, vectors); err != nil {
+				t.Fatal(err)
+			}
+			if n := b.count(t, "select count(*) from units where embedding is not null"); n != 2 {
+				t.Errorf("%d units have a vector, want 2", n)
+			}
+			if n := b.count(t, "select count(*) from units where indexed_at is not null"); n != test.confirmed {
+				t.Errorf("%d units are confirmed, want %d", n, test.confirmed)
+			}
+		})
 	}
 }
 

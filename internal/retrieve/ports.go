@@ -124,7 +124,7 @@ type Units interface {
 	// Load returns the units that are live (active and not deleted), with Dense and
 	// Vectors.
 	Load(ctx context.Context, t tenant.ID, ids []UnitID) ([]OwnedUnit, error)
-	// SaveVectors stores missing embeddings of a generation.
+	// SaveVectors stores missing embeddings of a generation. If the tenant is in no index, it also confirms the units.
 	SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[UnitID][]float32) error
 	// Confirm records the database time at which the index contained these units, or at
 	// which they had a vector if the tenant is in no index. In the same transaction, it records

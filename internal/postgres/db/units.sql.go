@@ -647,25 +647,27 @@ func (q *Queries) ResolveMemoryUnits(ctx context.Context, arg ResolveMemoryUnits
 
 const saveVectors = `-- name: SaveVectors :exec
 with v as materialized (
-    select unnest($3::bigint[]) as id, unnest($4::bytea[]) as embedding, unnest($5::bigint[]) as tokens
+    select unnest($4::bigint[]) as id, unnest($5::bytea[]) as embedding, unnest($6::bigint[]) as tokens
 ), counted as (
     update usage s set embedded_tokens = s.embedded_tokens + n.tokens
-    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $2 and u.id = v.id where u.embedding is null) n
-    where s.tenant_id = $2 and n.tokens > 0
+    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $3 and u.id = v.id where u.embedding is null) n
+    where s.tenant_id = $3 and n.tokens > 0
 )
 update units u set
     embedding = case when u.embedding is null then v.embedding else u.embedding end,
     generation_id = case when u.embedding is null then $1::smallint else u.generation_id end,
     next_embedding = case when u.embedding is null then u.next_embedding else v.embedding end,
-    next_generation_id = case when u.embedding is null then u.next_generation_id else $1::smallint end
+    next_generation_id = case when u.embedding is null then u.next_generation_id else $1::smallint end,
+    indexed_at = case when $2::boolean and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
 from v
-where u.tenant_id = $2 and u.id = v.id
+where u.tenant_id = $3 and u.id = v.id
     and not (u.embedding is not null and u.generation_id = $1::smallint)
     and u.next_generation_id is distinct from $1::smallint
 `
 
 type SaveVectorsParams struct {
 	GenerationID int16
+	Unindexed    bool
 	TenantID     string
 	Ids          []int64
 	Embeddings   [][]byte
@@ -673,10 +675,12 @@ type SaveVectorsParams struct {
 }
 
 // Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
-// vector yet to the usage. The transaction holds the lock of the usage row.
+// vector yet to the usage. Confirms the units if their vectors are in no index: the job that embedded them would write each row again. The
+// transaction holds the lock of the usage row.
 func (q *Queries) SaveVectors(ctx context.Context, arg SaveVectorsParams) error {
 	_, err := q.db.Exec(ctx, saveVectors,
 		arg.GenerationID,
+		arg.Unindexed,
 		arg.TenantID,
 		arg.Ids,
 		arg.Embeddings,

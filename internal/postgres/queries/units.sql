@@ -51,7 +51,8 @@ where u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.active;
 
 -- name: SaveVectors :exec
 -- Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
--- vector yet to the usage. The transaction holds the lock of the usage row.
+-- vector yet to the usage. Confirms the units if their vectors are in no index: the job that embedded them would write each row again. The
+-- transaction holds the lock of the usage row.
 with v as materialized (
     select unnest(@ids::bigint[]) as id, unnest(@embeddings::bytea[]) as embedding, unnest(@tokens::bigint[]) as tokens
 ), counted as (
@@ -63,7 +64,8 @@ update units u set
     embedding = case when u.embedding is null then v.embedding else u.embedding end,
     generation_id = case when u.embedding is null then @generation_id::smallint else u.generation_id end,
     next_embedding = case when u.embedding is null then u.next_embedding else v.embedding end,
-    next_generation_id = case when u.embedding is null then u.next_generation_id else @generation_id::smallint end
+    next_generation_id = case when u.embedding is null then u.next_generation_id else @generation_id::smallint end,
+    indexed_at = case when @unindexed::boolean and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
 from v
 where u.tenant_id = @tenant_id and u.id = v.id
     and not (u.embedding is not null and u.generation_id = @generation_id::smallint)
