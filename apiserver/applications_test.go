@@ -20,7 +20,7 @@ func (h *testServer) application(t *testing.T, id tenant.UserID, access tenant.A
 	for _, f := range change {
 		f(app)
 	}
-	key, err := tenant.NewTokenOf(tenant.KeyToken, seed(id))
+	key, err := tenant.NewTokenOf(tenant.KeyToken, 0, seed(id))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func newAuditedRun(t *testing.T) *auditedRun {
 		t.Fatal(err)
 	}
 	x.scope = tenant.Scope{Tenant: got.ID, User: got.Users[0].ID}
-	if x.token, err = tenant.NewToken(rand.Reader); err != nil {
+	if x.token, err = tenant.NewToken(0, rand.Reader); err != nil {
 		t.Fatal(err)
 	}
 	if x.password, err = tenant.NewPassword(rand.Reader); err != nil {
@@ -317,7 +317,7 @@ func (x *auditedRun) changesByForm(t *testing.T) {
 // signsInWithLink uses a one-time link, which an administrator created.
 func (x *auditedRun) signsInWithLink(t *testing.T) {
 	t.Helper()
-	code, err := tenant.NewSession(rand.Reader)
+	code, err := tenant.NewSession(0, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +391,7 @@ func (x *auditedRun) defaultBucket(t *testing.T) string {
 
 func (x *auditedRun) changesByTool(t *testing.T) {
 	t.Helper()
-	token, err := tenant.NewToken(rand.Reader)
+	token, err := tenant.NewToken(0, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

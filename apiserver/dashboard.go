@@ -18,7 +18,7 @@ func (s *Server) addDashboard() {
 	}
 	dashboard.New(dashboard.Config{
 		Memories: s.Memories, Chats: s.Chats, Imports: s.Imports, Sessions: s.Sessions, Access: s.Access, UserTokens: s.UserTokens, Holdings: s.Holdings,
-		Accounts: s.Accounts, Audit: s.Audit, Administration: s.Administration, Platform: s.Platform, SecretDetails: s.SecretDetails, Server: dashboardServer{s}, Files: dashboardServer{s}, Providers: s.Providers, OAuth: s.OAuth,
+		Accounts: s.Accounts, Audit: s.Audit, Administration: s.Administration, Platform: s.Platform, SecretDetails: s.SecretDetails, DatabaseCell: s.DatabaseCell, Server: dashboardServer{s}, Files: dashboardServer{s}, Providers: s.Providers, OAuth: s.OAuth,
 	}).Register(s.app)
 }
 

@@ -118,7 +118,7 @@ func (s seed) Read(p []byte) (int, error) {
 
 func (h *testServer) user(t testing.TB, who tenant.Identity) string {
 	t.Helper()
-	token, err := tenant.NewToken(seed(who.User))
+	token, err := tenant.NewToken(0, seed(who.User))
 	if err != nil {
 		t.Fatal(err)
 	}

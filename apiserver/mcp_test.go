@@ -435,7 +435,7 @@ func TestMCPRejectsRequests(t *testing.T) {
 	t.Parallel()
 	own := &url.URL{Scheme: "https", Host: "mnemo.example.com"}
 	h := newTestServer(t, func(c *Config) { c.URL = own })
-	unknown, err := tenant.NewToken(seed(99))
+	unknown, err := tenant.NewToken(0, seed(99))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,7 @@ func newRealServerOn(t *testing.T, s realStores, change ...func(*Config)) (*test
 func (s realStores) tenant(t *testing.T, name, user string, suspended bool) string {
 	t.Helper()
 	id := s.apply(t, name, suspended)
-	token, err := tenant.NewToken(rand.Reader)
+	token, err := tenant.NewToken(0, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func (s realStores) apply(t *testing.T, name string, suspended bool) tenant.ID {
 func (s realStores) application(t *testing.T, name string) string {
 	t.Helper()
 	id := s.apply(t, name, false)
-	key, err := tenant.NewTokenOf(tenant.KeyToken, rand.Reader)
+	key, err := tenant.NewTokenOf(tenant.KeyToken, 0, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

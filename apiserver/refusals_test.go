@@ -76,12 +76,16 @@ func TestRequestsCoverEveryRoute(t *testing.T) {
 func TestEveryRouteRequiresAToken(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
-	unknown, err := tenant.NewToken(seed(99))
+	unknown, err := tenant.NewToken(0, seed(99))
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := tenant.NewToken(7, seed(99))
 	if err != nil {
 		t.Fatal(err)
 	}
 	headers := map[string]string{
-		"missing": "", "unknown": "Bearer " + unknown, "another scheme": "Basic " + h.alice, "no scheme": h.alice,
+		"missing": "", "unknown": "Bearer " + unknown, "of another database": "Bearer " + foreign, "another scheme": "Basic " + h.alice, "no scheme": h.alice,
 		"empty": "Bearer ", "cut": "Bearer " + h.alice[:len(h.alice)-1], "changed": "Bearer " + flipped(h.alice),
 		"two": "Bearer " + h.alice + " " + h.alice, "noise": "Bearer \xfe\xff",
 	}

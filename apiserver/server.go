@@ -69,6 +69,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// SecretDetails lets the dashboard tell users where Kubernetes stores their token.
 	SecretDetails bool
+	// DatabaseCell is that of the stores. Tokens, sessions and sign-in links carry it.
+	DatabaseCell tenant.DatabaseCell
 	// AllowedOrigins are the origins of web pages whose scripts may call the API, in addition to those
 	// of each application.
 	AllowedOrigins []string

@@ -110,7 +110,7 @@ func (s *Server) createToken(ctx context.Context, who tenant.Identity, in *creat
 	if scopes == nil {
 		scopes = defaultScopes
 	}
-	created, secret, err := tenant.UserTokens{Store: s.UserTokens}.Create(ctx, who, tenant.TokenInput{Name: in.Body.Name, Scopes: scopes, ExpiresAt: expires})
+	created, secret, err := tenant.UserTokens{Store: s.UserTokens, Cell: s.DatabaseCell}.Create(ctx, who, tenant.TokenInput{Name: in.Body.Name, Scopes: scopes, ExpiresAt: expires})
 	if err != nil {
 		return nil, err
 	}

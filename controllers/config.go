@@ -74,6 +74,8 @@ type Config struct {
 	CellsSecret types.NamespacedName
 	// CellsSelector selects the Cells by label. Default: all.
 	CellsSelector labels.Selector
+	// DatabaseCell is that of the stores. Tokens carry it.
+	DatabaseCell tenant.DatabaseCell
 	// Random is the source of tokens, passwords and signing secrets. Default: crypto/rand.
 	Random io.Reader
 	// Now is the clock. Default: time.Now.

@@ -95,7 +95,7 @@ func TestChangesTakeEffectOnTheDataPath(t *testing.T) { //nolint:paralleltest //
 		fmt.Fprintf(&table, "%6d ms  tokenOverlap 3s: the old token is revoked, counted from when the new one was issued\n", lived.Milliseconds())
 	}
 
-	mine, err := tenant.NewToken(rand.Reader)
+	mine, err := tenant.NewToken(0, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, se
 
 // newCredentials returns a token, and a password for a user who has one.
 func (r *TenantReconciler) newCredentials(user string) (token, password string, err error) {
-	if token, err = tenant.NewTokenOf(tokenKind(user), r.config.Random); err == nil && hasPassword(user) {
+	if token, err = tenant.NewTokenOf(tokenKind(user), r.config.DatabaseCell, r.config.Random); err == nil && hasPassword(user) {
 		password, err = tenant.NewPassword(r.config.Random)
 	}
 	return token, password, err

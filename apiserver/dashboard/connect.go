@@ -83,7 +83,7 @@ func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 	if !d.recent(who) {
 		return authenticateAgain(c, "/connect")
 	}
-	secret, err := tenant.NewToken(d.Random)
+	secret, err := tenant.NewToken(d.DatabaseCell, d.Random)
 	if err != nil {
 		return fmt.Errorf("create token: %w", err)
 	}

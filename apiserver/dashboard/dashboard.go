@@ -46,9 +46,11 @@ type Config struct {
 	// command that reads it, for installations whose users are administrators.
 	SecretDetails bool
 	// OAuth lets users grant access to OAuth clients; if nil, there is no consent page.
-	OAuth  *oauth.Service
-	Random io.Reader        // source of secrets; crypto/rand if nil
-	Now    func() time.Time // time.Now if nil
+	OAuth *oauth.Service
+	// DatabaseCell is that of the stores. Secrets carry it.
+	DatabaseCell tenant.DatabaseCell
+	Random       io.Reader        // source of secrets; crypto/rand if nil
+	Now          func() time.Time // time.Now if nil
 }
 
 // Server is the part of the API server that the dashboard shares.

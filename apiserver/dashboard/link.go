@@ -26,7 +26,7 @@ func (d *Dashboard) signInWithLink(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	secret, err := tenant.NewSession(d.Random)
+	secret, err := tenant.NewSession(d.DatabaseCell, d.Random)
 	if err != nil {
 		return err
 	}

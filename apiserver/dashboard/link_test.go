@@ -16,7 +16,7 @@ import (
 // link creates a one-time sign-in link and returns its code.
 func (s *site) link(t *testing.T, u user) string {
 	t.Helper()
-	code, err := tenant.NewSession(rand.Reader)
+	code, err := tenant.NewSession(0, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (d *Dashboard) redirectToProvider(c *fiber.Ctx, a attempt, options ...oauth
 	}
 	a.Verifier = oauth2.GenerateVerifier()
 	for _, secret := range []*string{&a.State, &a.Nonce} {
-		if *secret, err = tenant.NewSession(d.Random); err != nil {
+		if *secret, err = tenant.NewSession(d.DatabaseCell, d.Random); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (d *Dashboard) finishSignIn(c *fiber.Ctx) error {
 	if a.Platform {
 		return d.startPlatformSession(c, a, person, authenticated)
 	}
-	secret, err := tenant.NewSession(d.Random)
+	secret, err := tenant.NewSession(d.DatabaseCell, d.Random)
 	if err != nil {
 		return err
 	}

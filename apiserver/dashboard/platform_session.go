@@ -79,7 +79,7 @@ func (d *Dashboard) startPlatformSession(c *fiber.Ctx, a attempt, user tenant.Ex
 	if !p.administers(user.Issuer, user.Email) {
 		return d.signInFailed(c, a, fault.New(fault.Forbidden, "%s is not a platform administrator", user.Email))
 	}
-	secret, err := tenant.NewSession(d.Random)
+	secret, err := tenant.NewSession(d.DatabaseCell, d.Random)
 	if err != nil {
 		return err
 	}

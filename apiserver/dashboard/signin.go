@@ -138,7 +138,7 @@ func (d *Dashboard) authenticate(c *fiber.Ctx, signInName, password string) (str
 	if password == "" {
 		return "", fault.New(fault.Invalid, "enter your password")
 	}
-	secret, err := tenant.NewSession(d.Random)
+	secret, err := tenant.NewSession(d.DatabaseCell, d.Random)
 	if err != nil {
 		return "", err
 	}

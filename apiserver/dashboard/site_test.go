@@ -217,7 +217,7 @@ func (s *site) newTenant(t *testing.T, change func(*tenant.Spec), names ...strin
 // issue issues a token and a password like the operator.
 func (s *site) issue(t *testing.T, u user, generation int64) (token, password string) {
 	t.Helper()
-	token, err := tenant.NewToken(rand.Reader)
+	token, err := tenant.NewToken(0, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

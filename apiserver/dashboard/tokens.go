@@ -57,7 +57,7 @@ func (d *Dashboard) createToken(c *fiber.Ctx, who *tenant.Session) error {
 		}
 		in.ExpiresAt = d.Now().Add(time.Duration(days) * 24 * time.Hour)
 	}
-	created, secret, err := tenant.UserTokens{Store: d.UserTokens, Random: d.Random, Now: d.Now}.Create(c.UserContext(), who.Identity, in)
+	created, secret, err := tenant.UserTokens{Store: d.UserTokens, Cell: d.DatabaseCell, Random: d.Random, Now: d.Now}.Create(c.UserContext(), who.Identity, in)
 	if err != nil {
 		return d.rejectToken(c, who, form, err)
 	}

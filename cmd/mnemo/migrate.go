@@ -6,18 +6,20 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 type migrateCommand struct {
-	OwnerURL    string        `name:"database-owner-url" env:"DATABASE_OWNER_URL" required:"" help:"PostgreSQL URL of the role that owns the database."`
-	AppRole     string        `name:"database-app-role" env:"DATABASE_APP_ROLE" default:"mnemo_app" help:"Role that serve and operator connect as. It must exist."`
-	WaitTimeout time.Duration `env:"MNEMO_MIGRATE_WAIT_TIMEOUT" default:"0s" help:"How long to retry while the database or its roles do not exist yet."`
+	OwnerURL     string        `name:"database-owner-url" env:"DATABASE_OWNER_URL" required:"" help:"PostgreSQL URL of the role that owns the database."`
+	AppRole      string        `name:"database-app-role" env:"DATABASE_APP_ROLE" default:"mnemo_app" help:"Role that serve and operator connect as. It must exist."`
+	DatabaseCell *int64        `env:"MNEMO_DATABASE_CELL" help:"Number of a new database, 0 to 4095, if the installation has several (docs/cells.md). It cannot be changed. Default: 0, or that of an existing database."`
+	WaitTimeout  time.Duration `env:"MNEMO_MIGRATE_WAIT_TIMEOUT" default:"0s" help:"How long to retry while the database or its roles do not exist yet."`
 }
 
 // Run migrates the schema.
 func (c *migrateCommand) Run(ctx context.Context, log *slog.Logger) error {
 	return retry(ctx, log, c.WaitTimeout, func(ctx context.Context) error {
-		version, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: c.OwnerURL, AppRole: c.AppRole})
+		version, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: c.OwnerURL, AppRole: c.AppRole, Cell: (*tenant.DatabaseCell)(c.DatabaseCell)})
 		if err != nil {
 			return err
 		}

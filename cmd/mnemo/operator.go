@@ -118,7 +118,7 @@ func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s
 		URL: c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
 		MetricsAddress: c.MetricsListen, HealthAddress: c.HealthListen,
 		LeaderElection: c.LeaderElect, LeaderElectionNamespace: c.LeaderElectionNamespace,
-		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Workers: c.Workers, WebhooksDisabled: !c.Webhooks, Unindexed: c.unindexed(), Logger: log,
+		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Workers: c.Workers, WebhooksDisabled: !c.Webhooks, Unindexed: c.unindexed(), DatabaseCell: s.db.DatabaseCell(), Logger: log,
 	}, controllers.Stores{Tenants: s.db, Tokens: s.db, Records: s.db, Webhooks: s.db, Partitions: s.index, Cells: s.db, CellPinger: s.index, Changes: s.db.ChangeReader()})
 }
 

@@ -77,7 +77,7 @@ func (c *serveCommand) serverConfig(
 		Users:    s.db,
 		Cache:    cache,
 		Sessions: s.db, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, Platform: s.db, TrustedProxies: c.TrustedProxies, AllowedOrigins: c.AllowedOrigins,
-		ImportFile: c.ImportLimit, SecretDetails: c.SecretDetails,
+		ImportFile: c.ImportLimit, SecretDetails: c.SecretDetails, DatabaseCell: s.db.DatabaseCell(),
 		URL:     c.URL,
 		Version: telemetry.Version(),
 		Log:     log,
@@ -91,5 +91,5 @@ func (c *serveCommand) oauthService(ctx context.Context, db *postgres.DB, log *s
 		log.InfoContext(ctx, "OAuth is disabled: it requires --url with https and without a path")
 		return nil
 	}
-	return oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: c.URL, Random: rand.Reader, Now: time.Now})
+	return oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: c.URL, Cell: db.DatabaseCell(), Random: rand.Reader, Now: time.Now})
 }

@@ -39,7 +39,7 @@ func (c *signInLinkCommand) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		secret, err := tenant.NewSession(rand.Reader)
+		secret, err := tenant.NewSession(db.DatabaseCell(), rand.Reader)
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func isChallenge(s string) bool {
 // Approve grants the client access to the user's data and returns the redirect
 // address with the code. Forbidden if the session has ended.
 func (s *Service) Approve(ctx context.Context, who tenant.Scope, session tenant.Hash, ask Ask) (string, error) {
-	code, err := tenant.NewTokenOf(tenant.Code, s.Random)
+	code, err := tenant.NewTokenOf(tenant.Code, s.Cell, s.Random)
 	if err != nil {
 		return "", err
 	}

@@ -12,12 +12,13 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Config contains the dependencies of a Service. All fields are required.
+// Config contains the dependencies of a Service. All fields but Cell are required.
 type Config struct {
 	Clients ClientStore
 	Grants  GrantStore
 	Access  AccessStore
-	URL     *url.URL // of the server, as users reach it; see Serves
+	URL     *url.URL            // of the server, as users reach it; see Serves
+	Cell    tenant.DatabaseCell // of the stores
 	Random  io.Reader
 	Now     func() time.Time
 }

@@ -57,11 +57,11 @@ func (s *Service) spend(ctx context.Context, kind tenant.TokenKind, secret, clie
 	if !kind.Is(secret) {
 		return Tokens{}, errInvalidGrant
 	}
-	access, err := tenant.NewTokenOf(tenant.AccessToken, s.Random)
+	access, err := tenant.NewTokenOf(tenant.AccessToken, s.Cell, s.Random)
 	if err != nil {
 		return Tokens{}, err
 	}
-	refresh, err := tenant.NewTokenOf(tenant.RefreshToken, s.Random)
+	refresh, err := tenant.NewTokenOf(tenant.RefreshToken, s.Cell, s.Random)
 	if err != nil {
 		return Tokens{}, err
 	}

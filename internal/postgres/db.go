@@ -68,6 +68,7 @@ type DB struct {
 	direct *pgxpool.Pool         // not through a pooler; may be pool
 	jobs   *river.Client[pgx.Tx] // inserts only
 	log    *slog.Logger
+	cell   tenant.DatabaseCell
 
 	vectors *vectorCache
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // migrations are the versions of the schema, in order. They only expand it: see
@@ -34,6 +35,8 @@ const migrationRetry = 200 * time.Millisecond
 type MigrateConfig struct {
 	OwnerURL string // PostgreSQL URL of the role that owns the database
 	AppRole  string // existing role that serve and operator connect as
+	// Cell is the number of a new database; nil for 0, or for that of an existing one.
+	Cell *tenant.DatabaseCell
 }
 
 // Migrate updates the schema and the job queue's tables, and grants the
@@ -64,6 +67,9 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	}
 	version, err := migrateSchema(ctx, pool)
 	if err != nil {
+		return 0, err
+	}
+	if err := setDatabaseCell(ctx, pool, c.Cell); err != nil {
 		return 0, err
 	}
 	if err := migrateJobs(ctx, pool); err != nil {
@@ -175,7 +181,7 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		"grant select, insert, update, delete on " + strings.Join(tables, ", ") + " to " + name,
 		"grant usage, select, update on all sequences in schema public to " + name,
 		"grant execute on function lexical_search, lexical_ranking, oauth_holder, oauth_app, user_token_holder, upload_bytes, imports_wait, audit_append, audit_tenants, audit_backlog, audit_expire, webhooks_claim, webhooks_failing, tenants_failing_webhooks, require_created, memories_with_text to " + name,
-		"revoke insert, update, delete on goose_db_version, schema_oldest from " + name,
+		"revoke insert, update, delete on goose_db_version, schema_oldest, database_cell from " + name,
 		// The audit log only grows: audit_append writes it and audit_expire deletes old records.
 		"revoke insert, update on audit_pending from " + name,
 		"revoke update, delete on audit_records from " + name,

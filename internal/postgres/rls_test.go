@@ -49,6 +49,7 @@ var withoutPolicy = map[string]string{
 	"erasure_ledger":           "erasure ledger; an id and a position",
 	"goose_db_version":         "schema version; read only",
 	"schema_oldest":            "schema version; read only",
+	"database_cell":            "number of the database; read only",
 
 	"river_job":          "job queue of River; arguments are ids only",
 	"river_leader":       "job queue of River",

@@ -67,6 +67,9 @@ func (d *DB) checkSchema(ctx context.Context) error {
 	if oldest > want {
 		return fault.New(fault.Invalid, "the database requires a binary with schema %d or newer, but this one has %d: run a newer mnemo", oldest, want)
 	}
+	if d.cell, err = readDatabaseCell(ctx, d.pool); err != nil {
+		return err
+	}
 	return d.checkRowSecurity(ctx)
 }
 

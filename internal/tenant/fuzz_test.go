@@ -10,7 +10,7 @@ import (
 // FuzzToken: a text has at most one kind, and any change of a character makes it none.
 func FuzzToken(f *testing.F) {
 	for _, kind := range []tenant.TokenKind{tenant.APIToken, tenant.AccessToken, tenant.RefreshToken, tenant.Code} {
-		token, err := tenant.NewTokenOf(kind, strings.NewReader(strings.Repeat("seed", 100)))
+		token, err := tenant.NewTokenOf(kind, 0xfed, strings.NewReader(strings.Repeat("seed", 100)))
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -20,6 +20,9 @@ func FuzzToken(f *testing.F) {
 	f.Add("", 0)
 	f.Fuzz(func(t *testing.T, s string, at int) {
 		kinds := 0
+		if cell, ok := tenant.CellOf(s); ok && (cell < 0 || cell > tenant.MaxDatabaseCell) {
+			t.Errorf("the cell of %q is %d", s, cell)
+		}
 		for _, kind := range []tenant.TokenKind{tenant.APIToken, tenant.AccessToken, tenant.RefreshToken, tenant.Code} {
 			if !kind.Is(s) {
 				continue

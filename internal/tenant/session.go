@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// sessionSize is the number of base62 digits of a session's secret, 190 bits.
-const sessionSize = 32
-
 // SignInName is the name with which a user signs in to the dashboard. Namespace is empty
 // if the user did not enter one: the password then decides between tenants of one name.
 type SignInName struct {
@@ -44,9 +41,10 @@ func (n SignInName) String() string {
 	return n.Namespace + "/" + n.Tenant + "/" + n.User
 }
 
-// NewSession returns a new secret for a session cookie.
-func NewSession(random io.Reader) (string, error) {
-	digits, err := randomDigits(random, sessionSize)
+// NewSession returns a new secret for a session cookie or a sign-in link: the database cell
+// as 3 hexadecimal digits, and 29 random base62 digits.
+func NewSession(cell DatabaseCell, random io.Reader) (string, error) {
+	digits, err := newSecret(cell, random)
 	if err != nil {
 		return "", fmt.Errorf("generate session: %w", err)
 	}

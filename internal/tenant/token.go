@@ -27,8 +27,10 @@ const (
 var prefixes = map[TokenKind]string{APIToken: "mn_", KeyToken: "mnk_", AccessToken: "mna_", RefreshToken: "mnr_", Code: "mnc_"}
 
 const (
-	tokenRandom  = 32 // base62 digits, 190 bits
-	tokenCheck   = 6  // base62 digits of a CRC-32 over prefix and random part
+	secretCell   = 3  // hexadecimal digits of the database cell
+	secretRandom = 29 // base62 digits, 172 bits
+	tokenBody    = secretCell + secretRandom
+	tokenCheck   = 6 // base62 digits of a CRC-32 over everything before
 	base62       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	passwordSize = 24 // base62 digits, 142 bits
 )
@@ -63,18 +65,27 @@ type TokenInfo struct {
 	ExpiresAt   time.Time // zero if it does not expire
 }
 
-// NewToken returns a new API token: "mn_", 32 random base62 digits and a
-// 6-digit CRC-32, which lets secret scanners recognize leaked tokens.
-func NewToken(random io.Reader) (string, error) { return NewTokenOf(APIToken, random) }
+// NewToken returns a new API token: "mn_", the database cell as 3 hexadecimal digits, 29
+// random base62 digits and a 6-digit CRC-32, which lets secret scanners recognize leaked
+// tokens.
+func NewToken(cell DatabaseCell, random io.Reader) (string, error) {
+	return NewTokenOf(APIToken, cell, random)
+}
 
 // NewTokenOf returns a new secret of a kind, in the same format.
-func NewTokenOf(kind TokenKind, random io.Reader) (string, error) {
-	digits, err := randomDigits(random, tokenRandom)
+func NewTokenOf(kind TokenKind, cell DatabaseCell, random io.Reader) (string, error) {
+	digits, err := newSecret(cell, random)
 	if err != nil {
 		return "", fmt.Errorf("generate token: %w", err)
 	}
 	body := prefixes[kind] + digits
 	return body + checksum(body), nil
+}
+
+// newSecret returns the digits of the cell and random ones.
+func newSecret(cell DatabaseCell, random io.Reader) (string, error) {
+	digits, err := randomDigits(random, secretRandom)
+	return cell.String() + digits, err
 }
 
 // NewPassword returns a new password with 142 random bits.
@@ -93,7 +104,7 @@ func IsToken(s string) bool { return APIToken.Is(s) }
 // Is reports whether s has the format of the kind, including its checksum.
 func (k TokenKind) Is(s string) bool {
 	prefix := prefixes[k]
-	n := len(prefix) + tokenRandom
+	n := len(prefix) + tokenBody
 	return len(s) == n+tokenCheck && strings.HasPrefix(s, prefix) && checksum(s[:n]) == s[n:]
 }
 

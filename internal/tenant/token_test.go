@@ -16,7 +16,7 @@ func TestIsTokenAcceptsNewTokens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.SliceOfN(rapid.Byte(), 64, 64).Draw(t, "random bytes")
-		token, err := tenant.NewToken(bytes.NewReader(seed))
+		token, err := tenant.NewToken(0, bytes.NewReader(seed))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func TestNewSecretsAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[tenant.Hash]bool{}
 	for range 1000 {
-		token, err := tenant.NewToken(rand.Reader)
+		token, err := tenant.NewToken(0, rand.Reader)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestNewSecretsAreUnique(t *testing.T) {
 
 func TestNewTokenWithoutRandomness(t *testing.T) {
 	t.Parallel()
-	if token, err := tenant.NewToken(bytes.NewReader(nil)); !errors.Is(err, io.EOF) || token != "" {
+	if token, err := tenant.NewToken(0, bytes.NewReader(nil)); !errors.Is(err, io.EOF) || token != "" {
 		t.Errorf("NewToken = %q, %v; want no token and EOF", token, err)
 	}
 }

@@ -92,6 +92,7 @@ type UserTokenStore interface {
 // UserTokens creates tokens for users.
 type UserTokens struct {
 	Store  UserTokenStore
+	Cell   DatabaseCell     // of the store
 	Random io.Reader        // source of secrets; crypto/rand if nil
 	Now    func() time.Time // time.Now if nil
 }
@@ -115,7 +116,7 @@ func (t UserTokens) Create(ctx context.Context, who Identity, in TokenInput) (Us
 	if err := who.Access.Require(access); err != nil {
 		return UserToken{}, "", err
 	}
-	secret, err := NewToken(random)
+	secret, err := NewToken(t.Cell, random)
 	if err != nil {
 		return UserToken{}, "", fmt.Errorf("create token: %w", err)
 	}

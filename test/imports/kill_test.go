@@ -140,7 +140,7 @@ func makeTenant(t *testing.T, d postgrestest.Database) string {
 		t.Fatal(err)
 	}
 	ensure(t, location)
-	token, err := tenant.NewToken(rand.Reader)
+	token, err := tenant.NewToken(0, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

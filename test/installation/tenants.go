@@ -73,7 +73,7 @@ func (s *Server) AddTenant(tb testing.TB, o TenantOptions) ServedTenant {
 // install issues a token.
 func (s *Server) install(tb testing.TB, id tenant.ID, user string) string {
 	tb.Helper()
-	token, err := tenant.NewToken(rand.Reader)
+	token, err := tenant.NewToken(0, rand.Reader)
 	if err != nil {
 		tb.Fatal(err)
 	}

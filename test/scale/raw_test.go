@@ -148,7 +148,7 @@ func (r *raw) one(ctx context.Context, i int, t *v1alpha1.Tenant) error {
 		}
 	}
 	for n, user := range t.Spec.Users {
-		token, err := tenant.NewToken(rand.Reader)
+		token, err := tenant.NewToken(0, rand.Reader)
 		if err != nil {
 			return err
 		}

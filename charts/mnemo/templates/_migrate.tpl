@@ -34,6 +34,9 @@ template:
           {{- include "mnemo.postgresEnv" (dict "root" . "role" "owner") | nindent 10 }}
           - name: DATABASE_APP_ROLE
             valueFrom: {secretKeyRef: {name: {{ include "mnemo.postgresSecret" (dict "root" . "role" "app") }}, key: username}}
+          {{- with .Values.postgres.databaseCell }}
+          - {name: MNEMO_DATABASE_CELL, value: {{ . | quote }}}
+          {{- end }}
           - {name: MNEMO_MIGRATE_WAIT_TIMEOUT, value: {{ .Values.migrate.waitTimeout | quote }}}
           {{- with .Values.migrate.extraEnv }}
           {{- toYaml . | nindent 10 }}

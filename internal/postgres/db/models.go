@@ -108,6 +108,11 @@ type Conversation struct {
 	ExportedAt *time.Time
 }
 
+// The number of this database, set by the first migration. It determines the ranges of the sequences
+type DatabaseCell struct {
+	Cell int16
+}
+
 // Rows of deleted memories and conversations while the deletion can be undone
 type Deletion struct {
 	TenantID  string

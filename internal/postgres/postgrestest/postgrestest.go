@@ -17,6 +17,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
@@ -95,6 +96,19 @@ func CreateOnDemand(t testing.TB) Database {
 	d := Create(t)
 	if err := run(d.OwnerURL, "alter table tenants alter column outgrown_at drop default"); err != nil {
 		t.Fatalf("restore default: %v", err)
+	}
+	return d
+}
+
+// CreateInCell is Create for a database with a number.
+func CreateInCell(t testing.TB, cell tenant.DatabaseCell) Database {
+	t.Helper()
+	d := Create(t)
+	if err := run(d.OwnerURL, "delete from database_cell"); err != nil {
+		t.Fatalf("reset database cell: %v", err)
+	}
+	if _, err := postgres.Migrate(t.Context(), postgres.MigrateConfig{OwnerURL: d.OwnerURL, AppRole: app, Cell: &cell}); err != nil {
+		t.Fatalf("set database cell: %v", err)
 	}
 	return d
 }

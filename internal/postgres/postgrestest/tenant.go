@@ -26,7 +26,7 @@ func ApplyTenant(t *testing.T, d Database) string {
 // NewToken returns a random token.
 func NewToken(t *testing.T) string {
 	t.Helper()
-	token, err := tenant.NewToken(rand.Reader)
+	token, err := tenant.NewToken(0, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
