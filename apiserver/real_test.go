@@ -67,7 +67,11 @@ func openRealAt(t *testing.T, address string) realStores {
 // openUnindexed opens the stores of an installation without Milvus.
 func openUnindexed(t *testing.T) realStores {
 	t.Helper()
-	d := postgrestest.Create(t)
+	return openUnindexedIn(t, postgrestest.Create(t))
+}
+
+func openUnindexedIn(t *testing.T, d postgrestest.Database) realStores {
+	t.Helper()
 	return realStores{ownerURL: d.OwnerURL, db: postgrestest.OpenUnindexed(t, d), index: retrieve.NoIndex{Log: slog.New(slog.DiscardHandler)},
 		embedder: openRealModel(t)}.work(t)
 }

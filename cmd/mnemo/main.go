@@ -26,7 +26,7 @@ type cli struct {
 	Wait          waitCommand               `cmd:"" help:"Wait until the database schema matches this version."`
 	Index         indexCommand              `cmd:"" help:"Maintain the vector index."`
 	Embeddings    embeddingsCommand         `cmd:"" help:"Replace the embedding model while the platform is in use."`
-	Tenants       tenantsCommand            `cmd:"" help:"List, retire and purge tenants in the database."`
+	Tenants       tenantsCommand            `cmd:"" help:"List, copy, retire and purge tenants in the database."`
 	Users         usersCommand              `cmd:"" help:"List, remove and restore users of identity providers."`
 	SignInLink    signInLinkCommand         `cmd:"" name:"sign-in-link" help:"Print a link that signs a user in to the dashboard once."`
 	Rotate        rotateCommand             `cmd:"" help:"Revoke all tokens and passwords of one tenant or of all tenants. The operator issues new ones."`

@@ -21,8 +21,9 @@ import (
 type tenantsCommand struct {
 	List   listCommand   `cmd:"" help:"List the tenants in the database, including those whose Tenant was deleted."`
 	Purge  purgeCommand  `cmd:"" help:"Permanently delete the data of a retained tenant."`
-	Retire retireCommand `cmd:"" help:"Retire the tenants of a cluster that no longer exists: revoke their tokens and retain their data."`
+	Retire retireCommand `cmd:"" help:"Retire a tenant that was copied to another database, or the tenants of a cluster that no longer exists: revoke their tokens and retain their data."`
 
+	Copy     copyCommand     `cmd:"" help:"Copy a suspended or retained tenant to another database."`
 	Reassign reassignCommand `cmd:"" help:"Permit another namespace to adopt the data of retained tenants, for example after it was deleted and created again."`
 }
 
@@ -204,17 +205,21 @@ func confirm(from io.Reader, to io.Writer, prompt, word string) error {
 
 type retireCommand struct {
 	databaseFlags
-	Cluster string `required:"" help:"UID of the kube-system namespace of the cluster, as listed by mnemo tenants list."`
+	Cluster string `required:"" xor:"tenants" help:"UID of the kube-system namespace of the cluster, as listed by mnemo tenants list."`
+	Tenant  string `required:"" xor:"tenants" help:"Tenant: namespace/name, or its UID or ID. No operator may reconcile its Tenant with this database."`
 	Yes     bool   `help:"Skip the confirmation."`
 }
 
-// Run retires every active tenant of the cluster.
+// Run retires the tenant, or every active tenant of the cluster.
 func (c *retireCommand) Run(ctx context.Context) error {
 	db, err := c.databaseFlags.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	if c.Tenant != "" {
+		return c.retireTenant(ctx, db)
+	}
 	records, err := db.Records(ctx, tenant.RecordsOf{Cluster: c.Cluster})
 	if err != nil {
 		return err
@@ -232,5 +237,30 @@ func (c *retireCommand) Run(ctx context.Context) error {
 		}
 	}
 	_, err = fmt.Printf("retired %d tenants of cluster %s; permit other namespaces to adopt their data with mnemo tenants reassign\n", len(active), c.Cluster)
+	return err
+}
+
+func (c *retireCommand) retireTenant(ctx context.Context, db *postgres.DB) error {
+	records, err := db.Records(ctx, tenant.RecordsOf{})
+	if err != nil {
+		return err
+	}
+	record, err := findTenant(records, c.Tenant)
+	if err != nil {
+		return err
+	}
+	name := record.Namespace + "/" + record.Name
+	if record.State != tenant.Active {
+		return fault.New(fault.Conflict, "tenant %s is %s already", name, record.State)
+	}
+	if !c.Yes {
+		if err := confirm(os.Stdin, os.Stdout, "This revokes the access of all users. Type "+name+" to confirm: ", name); err != nil {
+			return err
+		}
+	}
+	if err := db.MarkOrphaned(ctx, record.ID); err != nil {
+		return err
+	}
+	_, err = fmt.Printf("retired tenant %s; delete its data with mnemo tenants purge\n", name)
 	return err
 }

@@ -66,6 +66,7 @@ const (
 	TenantErase          Verb = "tenant.erase"          // id: no data of the tenant remains
 	TenantDomains        Verb = "tenant.domains"        // id: domains of users who sign in with an identity provider
 	TenantReadmit        Verb = "tenant.readmit"        // id: a removed address may sign in again
+	TenantCopy           Verb = "tenant.copy"           // id: copied to another database
 	TenantReassign       Verb = "tenant.reassign"       // id: another namespace may adopt the data
 	TenantRevoke         Verb = "tenant.revoke"         // id: all tokens, passwords, sessions and apps
 	WebhookCreate        Verb = "webhook.create"        // name

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
@@ -33,9 +32,9 @@ func SchemaVersion() int64 {
 // readSchema returns the schema version of a database, 0 if it is empty. It rejects a schema
 // of early development: those versions have the numbers of ours or higher ones, so that
 // neither a migration nor a comparison would notice, but not the table placement_migrations.
-func readSchema(ctx context.Context, pool *pgxpool.Pool) (version int64, err error) {
+func readSchema(ctx context.Context, q querier) (version int64, err error) {
 	var ours bool
-	err = pool.QueryRow(ctx, `select coalesce(max(version_id), 0), to_regclass('placement_migrations') is not null
+	err = q.QueryRow(ctx, `select coalesce(max(version_id), 0), to_regclass('placement_migrations') is not null
 		from goose_db_version where is_applied`).Scan(&version, &ours)
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // no such table
 		return 0, nil
