@@ -91,6 +91,9 @@ type tenantCopy struct {
 }
 
 func copyOnce(ctx context.Context, source, target *pgx.Conn, name string) (tenant.CopyReport, error) {
+	if err := awaitWrites(ctx, source, name); err != nil {
+		return tenant.CopyReport{}, err
+	}
 	from, err := beginCopy(ctx, source, pgx.RepeatableRead)
 	if err != nil {
 		return tenant.CopyReport{}, err
@@ -112,6 +115,17 @@ func copyOnce(ctx context.Context, source, target *pgx.Conn, name string) (tenan
 		return tenant.CopyReport{}, fmt.Errorf("the tenant was copied, but not the audit record stored in the source: %w", err)
 	}
 	return c.report, nil
+}
+
+// awaitWrites waits for the running writes of the tenant before the snapshot. A snapshot that exists already would not contain
+// those that lock the tenant or its usage without changing the row.
+func awaitWrites(ctx context.Context, source *pgx.Conn, name string) error {
+	tx, err := beginCopy(ctx, source, pgx.ReadCommitted)
+	if err != nil {
+		return err
+	}
+	c := tenantCopy{source: tx}
+	return errors.Join(c.lockTenant(ctx, name), tx.Rollback(context.WithoutCancel(ctx)))
 }
 
 // beginCopy begins a transaction in which values have the same text in both databases, and triggers do
@@ -187,8 +201,8 @@ func (c *tenantCopy) checkCells(ctx context.Context) (err error) {
 	return nil
 }
 
-// lockTenant finds the tenant and waits for its running writes. If one has committed since the snapshot, the copy
-// begins again.
+// lockTenant finds the tenant and waits for its running writes. If one has changed the tenant or its usage since the snapshot, the
+// copy begins again.
 func (c *tenantCopy) lockTenant(ctx context.Context, name string) error {
 	rows, err := c.source.Query(ctx, `select id::text, namespace || '/' || name, state, suspended from tenants
 		where id::text = $1 or resource::text = $1 or namespace || '/' || name = $1 for no key update`, name)

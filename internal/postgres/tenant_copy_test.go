@@ -463,38 +463,49 @@ func TestCopyTenantOnward(t *testing.T) {
 	}
 }
 
-// A write that is running when the copy begins is in it.
+// A write that is running when the copy begins is in it, also if it only locks the row of the usage.
 func TestCopyTenantWaitsForWrites(t *testing.T) {
 	t.Parallel()
-	f := newCopyFixture(t)
-	id := string(f.users[0].Tenant)
-	write, err := f.owner.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := write.Exec(t.Context(), "update usage set embedded_tokens = 4711 where tenant_id = $1", id); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := f.copyTenant(context.WithoutCancel(t.Context()))
-		done <- err
-	}()
-	for count(t, f.owner, "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'") == 0 {
-		select {
-		case err := <-done:
-			t.Fatalf("CopyTenant = %v while a write is running", err)
-		default:
-		}
-	}
-	if err := write.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if n := count(t, f.targetOwner, "select embedded_tokens from usage where tenant_id = $1", id); n != 4711 {
-		t.Errorf("the copy has %d tokens, want 4711", n)
+	for name, sql := range map[string]string{
+		"usage changes": "update usage set embedded_tokens = 4711 where tenant_id = $1",
+		"usage is locked": `with u as materialized (select tenant_id from usage where tenant_id = $1 for update)
+			update conversations c set title = '4711' from u where c.tenant_id = u.tenant_id`,
+		"tenant is locked": `with n as materialized (select id from tenants where id = $1 for share)
+			update conversations c set title = '4711' from n where c.tenant_id = n.id`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newCopyFixture(t)
+			id := f.users[0].Tenant
+			write, err := f.owner.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tag, err := write.Exec(t.Context(), sql, string(id)); err != nil || tag.RowsAffected() == 0 {
+				t.Fatalf("the write changed %d rows, %v", tag.RowsAffected(), err)
+			}
+			done := make(chan error, 1)
+			go func() {
+				_, err := f.copyTenant(context.WithoutCancel(t.Context()))
+				done <- err
+			}()
+			for count(t, f.owner, "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'") == 0 {
+				select {
+				case err := <-done:
+					t.Fatalf("CopyTenant = %v while a write is running", err)
+				default:
+				}
+			}
+			if err := write.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(rowsOf(t, f.owner, id), rowsOf(t, f.targetOwner, id)); diff != "" {
+				t.Errorf("rows of the tenant (-source +target):\n%s", diff)
+			}
+		})
 	}
 }
 
