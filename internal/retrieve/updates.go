@@ -21,7 +21,9 @@ const (
 
 var (
 	asksValue = regexp.MustCompile(`(?i)\b(?:how (?:many|much|long|often|old|far|big|large)|when|what|which)\b`)
-	asksPast  = regexp.MustCompile(`(?i)\b(?:original\w*|initial\w*|before|previous\w*|used to|did|was|were|had|first|order)\b`)
+	// asksPast also matches the time between two events, which no statement updates, but not
+	// "first" before a noun, as in "the first sprint".
+	asksPast = regexp.MustCompile(`(?i)\b(?:between|original\w*|initial\w*|before|previous\w*|used to|did|was|were|had|order)\b|\bfirst(?:\s*(?:[^\w\s]|$)|\s+or\b)`)
 	// changeCue is a word by which a statement says that it replaces another one.
 	changeCue = regexp.MustCompile(`(?i)\b(?:now|new|newly|recently|updat\w+|chang\w+|mov(?:ed|ing)|resched\w+|increas\w+|decreas\w+|` +
 		`improv\w+|extend\w+|adjust\w+|no longer|instead|switch\w+|raised|reduced|grown|postponed|latest)\b`)
@@ -43,10 +45,11 @@ func (s statement) replaces(older statement) bool {
 
 // newerFirst moves messages of the user in front of older ones that they update: both answer
 // the question with a value, and the newer one says that it changed. Of several updates the
-// newest ranks first. Only questions about the user's present are affected.
+// newest ranks first. Only questions about the present are affected, which need not say "my":
+// "When does the first sprint end?"
 func (c *comparison) newerFirst(ranking []Hit) []Hit {
 	question := c.query.Text
-	if !asksMe.MatchString(question) || !asksValue.MatchString(question) || asksYou.MatchString(question) || asksPast.MatchString(question) {
+	if !asksValue.MatchString(question) || asksYou.MatchString(question) || asksPast.MatchString(question) {
 		return ranking
 	}
 	stated := map[UnitID]statement{}
@@ -72,6 +75,25 @@ func (c *comparison) newerFirst(ranking []Hit) []Hit {
 
 // statements returns what the user states in the best messages.
 func (c *comparison) statements(ranking []Hit) (out []statement) {
+	weights, values := c.termWeights(), valuesFor(c.query.Text)
+	for _, m := range c.messages(ranking, updateDepth) {
+		if s, ok := bestStatement(m.pieces, weights, values); ok && c.byUser(m) {
+			s.message = m.Described
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// message is a ranked message: its best piece, where that one ranks, and all pieces that are candidates.
+type message struct {
+	Described
+	index  int
+	pieces []Described
+}
+
+// messages returns the best messages of a ranking, best first.
+func (c *comparison) messages(ranking []Hit, depth int) (out []message) {
 	units, pieces := map[UnitID]Described{}, map[position][]Described{}
 	for _, d := range c.all {
 		if !d.neighbor() {
@@ -79,24 +101,25 @@ func (c *comparison) statements(ranking []Hit) (out []statement) {
 			pieces[position{d.Owner, d.Seq}] = append(pieces[position{d.Owner, d.Seq}], d)
 		}
 	}
-	weights, values := c.termWeights(), valuesFor(c.query.Text)
 	seen := map[position]bool{}
-	for _, h := range ranking {
+	for i, h := range ranking {
 		d := units[h.ID]
 		at := position{d.Owner, d.Seq}
 		if seen[at] {
 			continue
 		}
-		if len(seen) == updateDepth {
+		if len(seen) == depth {
 			break
 		}
 		seen[at] = true
-		if s, ok := bestStatement(pieces[at], weights, values); ok && d.Human && c.speaker[d.ID] == "" {
-			s.message = d
-			out = append(out, s)
-		}
+		out = append(out, message{d, i, pieces[at]})
 	}
 	return out
+}
+
+// byUser reports whether the user wrote the message, and not another speaker of a transcript.
+func (c *comparison) byUser(m message) bool {
+	return m.Human && !slices.ContainsFunc(m.pieces, func(d Described) bool { return c.speaker[d.ID] != "" })
 }
 
 // after reports whether the message is newer than the other one.
@@ -144,25 +167,40 @@ func (c *comparison) termWeights() map[string]float64 {
 // bestStatement returns the statement of a message that contains a value that fits the question,
 // and most of its terms. Code is not searched, nor is what follows it in a piece.
 func bestStatement(pieces []Described, weights map[string]float64, values func(text string) []string) (best statement, ok bool) {
-	asked := make(map[string]bool, len(weights))
-	for t := range weights {
-		asked[t] = true
-	}
+	asked := termSet(weights)
 	for _, text := range prose(pieces) {
-		clauses := slices.DeleteFunc(clauseEnd.Split(text, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
+		clauses := clausesOf(text)
 		for i := range clauses {
 			part := strings.Join(clauses[i:min(len(clauses), i+statementClauses)], " ; ")
 			s := statement{values: values(part), cue: changeCue.MatchString(part)}
-			// In a fixed order, so that equal sums are equal in floating point.
-			for _, t := range slices.Sorted(maps.Keys(bagOf(plainWords(part), asked).counts)) {
-				s.about += weights[t]
-			}
+			s.about = termShare(part, asked, weights)
 			if len(s.values) > 0 && (!ok || s.about > best.about) {
 				best, ok = s, true
 			}
 		}
 	}
 	return best, ok
+}
+
+func clausesOf(text string) []string {
+	return slices.DeleteFunc(clauseEnd.Split(text, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
+}
+
+func termSet(weights map[string]float64) map[string]bool {
+	asked := make(map[string]bool, len(weights))
+	for t := range weights {
+		asked[t] = true
+	}
+	return asked
+}
+
+// termShare returns the weight of the question's terms in a text. The terms have a fixed order, so that
+// equal sums are equal in floating point.
+func termShare(text string, asked map[string]bool, weights map[string]float64) (sum float64) {
+	for _, t := range slices.Sorted(maps.Keys(bagOf(plainWords(text), asked).counts)) {
+		sum += weights[t]
+	}
+	return sum
 }
 
 // prose returns the text of each piece up to the first code block. A piece that begins inside

@@ -34,10 +34,14 @@ func TestNewerFirst(t *testing.T) {
 		texts            []string
 		first            UnitID
 	}{
-		"Update":    {"the newer value answers the question", "What is my weekly writing goal in words?", []string{older, newer}, 1},
-		"Further":   {"messages about something else stay between", "What is my weekly writing goal in words?", []string{older, "I like tea.", newer}, 2},
-		"Past":      {"the question is about the past", "What was my weekly writing goal in words before?", []string{older, newer}, 0},
-		"Other":     {"the question is not about the user", "What is the weekly writing goal in words?", []string{older, newer}, 0},
+		"Update":  {"the newer value answers the question", "What is my weekly writing goal in words?", []string{older, newer}, 1},
+		"Further": {"messages about something else stay between", "What is my weekly writing goal in words?", []string{older, "I like tea.", newer}, 2},
+		"Past":    {"the question is about the past", "What was my weekly writing goal in words before?", []string{older, newer}, 0},
+		"The":     {"the question need not say that it is about the user", "What is the weekly writing goal in words?", []string{older, newer}, 1},
+		"Ordinal": {"the first one is not the past one", "When does the first sprint end?",
+			[]string{"The first sprint ends on April 1.", "The end of the first sprint was moved to April 5."}, 1},
+		"Sequence":  {"the question is about an order of events", "Which is first, the weekly writing goal of 1,200 words or that of 1,350?", []string{older, newer}, 0},
+		"Interval":  {"the question is about two times", "How many days are between my weekly writing goal and the 1,350 words?", []string{older, newer}, 0},
 		"Assistant": {"the question is about an answer", "Which weekly writing goal did you recommend to me?", []string{older, newer}, 0},
 		"Same":      {"the value is the same", "What is my weekly writing goal in words?", []string{older, strings.ReplaceAll(newer, "1,350", "1,200")}, 0},
 		"No cue":    {"the newer message does not say that anything changed", "What is my weekly writing goal in words?", []string{older, "I wrote 1,350 words for my weekly goal."}, 0},
