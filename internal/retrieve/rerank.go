@@ -74,7 +74,7 @@ func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wante
 	var out []Hit
 	if q.Kind == Chat {
 		e.takePerspective(ctx, &c)
-		out = c.bothSides(c.newerFirst(c.rank()))
+		out = c.bothSides(c.newerFirst(c.bestConversationFirst(c.rank())))
 	} else {
 		out = c.confirmed(head)
 	}
