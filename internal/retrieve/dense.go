@@ -116,9 +116,10 @@ func (e *Engine) exact(ctx context.Context, scope tenant.Scope, q Query, vector 
 	} else if hits, coverage, err = e.Searcher.Exact(ctx, scope, q, vector); err != nil {
 		return nil, nil, coverage, err
 	}
-	head := min(len(hits), q.Limit)
+	all, head := len(hits), min(len(hits), q.Limit)
 	hits, rest = hits[:head:head], hits[head:]
 	if within, ok := q.within(); ok {
+		within.Few = within.Few && all <= placement.ExactUnits // more units can be cached than the database scores
 		if !within.Few {
 			if within, err = e.count(ctx, scope, within); err != nil {
 				return nil, nil, coverage, err

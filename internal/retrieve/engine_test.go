@@ -342,6 +342,26 @@ func TestSearchScoresPrefetchedUnits(t *testing.T) {
 	}
 }
 
+// The cache scores more units than the database does for a window of time, so those of the window are counted.
+func TestSearchCountsTheWindowOfCachedUnits(t *testing.T) {
+	t.Parallel()
+	for n, few := range map[int]bool{placement.ExactUnits: true, placement.ExactUnits + 1: false} {
+		s := &stores{coverage: Coverage{All: true}}
+		s.prefetched = func([]float32) ([]Hit, Coverage) {
+			s.coverage.All = false // the window has many units when they are counted
+			return equalUnits(n).exact, Coverage{All: true}
+		}
+		now := time.Now()
+		q := Query{Kind: Chat, Text: "q", Limit: 10, Window: Window{From: now.Add(-time.Hour)}}
+		if _, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, homeLocation, q); err != nil {
+			t.Fatal(err)
+		}
+		if s.queried.Few != few {
+			t.Errorf("%d cached units: the database was told that the window has few units: %t, want %t", n, s.queried.Few, few)
+		}
+	}
+}
+
 func TestSearchFailsOnlyWithTheDatabase(t *testing.T) {
 	t.Parallel()
 	broken := fault.New(fault.Unavailable, "the database is unavailable")
