@@ -232,7 +232,7 @@ func (c *tenantCopy) lockTenant(ctx context.Context, name string) error {
 	return err
 }
 
-// checkTarget rejects a target that contains the tenant, one of its name, or rows that a former stay left.
+// checkTarget rejects a target that contains the tenant, one of its name, or rows from an earlier stay.
 func (c *tenantCopy) checkTarget(ctx context.Context, tables []copiedTable) error {
 	var resource, cluster, namespace, name string
 	err := c.source.QueryRow(ctx, "select resource::text, cluster, namespace, name from tenants where id = $1", string(c.report.Tenant)).

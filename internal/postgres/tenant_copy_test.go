@@ -388,7 +388,7 @@ func TestCopyTenantRefusals(t *testing.T) {
 					t.Error(err)
 				}
 			}, kind: fault.Conflict, want: "already contains tenant"},
-		"rows of a former stay": {
+		"rows from an earlier stay": {
 			prepare: func(f *copyFixture) {
 				exec(t, f.targetOwner, "insert into audit_chains (tenant_id) values ($1)", string(f.specs[0].ID))
 			},

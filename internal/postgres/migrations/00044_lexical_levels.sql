@@ -3,7 +3,7 @@
 -- lexical_expected estimates for each share the number of n units that contain words worth this share of the total weight, if words
 -- occur independently. Words that occur together make it an underestimate.
 -- +goose StatementBegin
-create function lexical_expected(idf float8[], shares float8[], n float8) returns float8[]
+create or replace function lexical_expected(idf float8[], shares float8[], n float8) returns float8[]
 language sql immutable set search_path = pg_catalog, pg_temp as $$
     with chosen as (
         -- Each set of words, as bits. exp(-idf) is the share of units with a word.
