@@ -2,10 +2,12 @@ package postgres_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -49,6 +51,32 @@ func TestOutgrow(t *testing.T) {
 
 	exec(t, b.owner, "delete from units where user_id = $1", alice.User)
 	confirm(alice.Tenant, 1)
+	b.wantOutgrown(t, alice.Tenant, true)
+}
+
+// TestOutgrowWithVectors: a tenant in no index outgrows exact scoring when the vectors of its units are saved, because
+// that confirms the units.
+func TestOutgrowWithVectors(t *testing.T) {
+	t.Parallel()
+	b := setupIn(t, postgrestest.CreateOnDemand(t), nil)
+	alice := b.users[0]
+	if _, err := b.EnsurePlacement(t.Context(), alice.Tenant); err != nil {
+		t.Fatal(err)
+	}
+	first := b.remember(t, alice, "The boiler was serviced.", nil)
+	b.insertUnits(t, alice, first, placement.ExactUnits-1, "null")
+	save := func() {
+		t.Helper()
+		missing := b.unitsOf(t, b.remember(t, alice, fmt.Sprint("Boiler ", b.count(t, "select count(*) from units")), nil))
+		vectors := map[retrieve.UnitID][]float32{missing[0]: randomUnit(rand.New(rand.NewPCG(1, 2)))}
+		if err := b.SaveVectors(t.Context(), alice.Tenant, b.getPlacement(t, alice.Tenant).Generation, vectors); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, b.owner, "delete from units where id = (select max(id) from units)")
+	save()
+	b.wantOutgrown(t, alice.Tenant, false)
+	save()
 	b.wantOutgrown(t, alice.Tenant, true)
 }
 

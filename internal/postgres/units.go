@@ -69,7 +69,11 @@ func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.Generatio
 		if err != nil || state.Assigned() && !serves(state, g) {
 			return err
 		}
-		p.Unindexed = state.Assigned() && len(state.Targets()) == 1 && len(state.Locations()) == 0
+		if p.Unindexed = state.Assigned() && len(state.Targets()) == 1 && len(state.Locations()) == 0; p.Unindexed {
+			if err := markOutgrown(ctx, q, t, p.Ids); err != nil {
+				return err
+			}
+		}
 		if p.Tokens, err = d.tokensOfUnits(ctx, q, t, p.Ids); err != nil {
 			return err
 		}
@@ -94,8 +98,7 @@ func serves(state placement.State, g placement.GenerationID) bool {
 // one round trip.
 func (d *DB) Confirm(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) error {
 	err := d.writeTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
-		err := q.MarkOutgrown(ctx, db.MarkOutgrownParams{TenantID: string(t), Ids: int64s(ids), AtLeast: placement.ExactUnits + 1})
-		if err != nil {
+		if err := markOutgrown(ctx, q, t, int64s(ids)); err != nil {
 			return err
 		}
 		return q.ConfirmUnits(ctx, db.ConfirmUnitsParams{TenantID: string(t), Ids: int64s(ids)})
@@ -104,6 +107,11 @@ func (d *DB) Confirm(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) er
 		return fmt.Errorf("confirm units: %w", err)
 	}
 	return nil
+}
+
+// markOutgrown records that the tenant has outgrown exact scoring, if one of these units is of such a user.
+func markOutgrown(ctx context.Context, q *db.Queries, t tenant.ID, ids []int64) error {
+	return q.MarkOutgrown(ctx, db.MarkOutgrownParams{TenantID: string(t), Ids: ids, AtLeast: placement.ExactUnits + 1})
 }
 
 // Live implements retrieve.Units.

@@ -63,6 +63,7 @@ func TestOutgrownWhileTheOperatorIsDown(t *testing.T) {
 	operator := h.Operate(t)
 	h.server = h.Serve(t)
 	u := h.add(t, "importer", v1alpha1.Partition, 0)
+	u.provider = "claude"
 	operator.Kill()
 	u.imports(t, placement.ExactUnits+500)
 	state, err := h.DB.GetPlacement(t.Context(), tenant.ID(u.id(t)))

@@ -40,6 +40,7 @@ type user struct {
 	host          *host
 	tenant, token string
 	messages      int
+	provider      string // of the messages
 }
 
 // add creates a tenant whose only user has the given number of messages, all of
@@ -50,7 +51,7 @@ func (h *host) add(t *testing.T, tenant string, isolation v1alpha1.Isolation, me
 	tn.Spec.Isolation = isolation
 	tn.Spec.Quota = v1alpha1.TenantQuota{RequestsPerMinute: new(int64(1_000_000))}
 	h.MustCreate(t, tn)
-	u := &user{host: h, tenant: tenant}
+	u := &user{host: h, tenant: tenant, provider: "custom"}
 	installation.Eventually(t, installation.Patience, func() string {
 		if u.token = h.Token(t, tenant, "alice"); u.token == "" {
 			return "no token in the Secret"
@@ -90,7 +91,7 @@ func (u *user) say(t *testing.T, from, to int) {
 	for n := from; n < to; n++ {
 		messages = append(messages, message{fmt.Sprint(n), "user", u.text(n), "2026-05-01T00:00:00Z"})
 	}
-	body, err := json.Marshal(map[string]any{"platform": "custom", "conversation": map[string]any{
+	body, err := json.Marshal(map[string]any{"platform": u.provider, "conversation": map[string]any{
 		"id": fmt.Sprint("from-", from), "title": "Yard", "createdAt": "2026-05-01T00:00:00Z", "messages": messages,
 	}})
 	if err != nil {
@@ -162,7 +163,7 @@ func (u *user) id(t *testing.T) (id string) {
 // whether the best result is the message about the number. problem is a result that
 // is wrong even for a degraded response. It names a provider, because the vectors of one are not cached.
 func (u *user) find(n int) (right, degraded bool, problem error) {
-	header, answer, err := u.post("/api/chat-history/search", fmt.Appendf(nil, `{"query":"blue%d","provider":"custom"}`, n))
+	header, answer, err := u.post("/api/chat-history/search", fmt.Appendf(nil, `{"query":"blue%d","provider":%q}`, n, u.provider))
 	if err != nil {
 		return false, false, fmt.Errorf("search: %w: %s", err, answer)
 	}
