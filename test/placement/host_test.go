@@ -142,13 +142,23 @@ func (u *user) settle(t *testing.T) {
 			return err.Error()
 		}
 		if n > 0 {
-			return fmt.Sprintf("%d units are not indexed", n)
+			return fmt.Sprintf("%d units are not indexed; unfinished jobs: %s", n, u.jobs(t))
 		}
 		return ""
 	})
 	if _, err := u.host.Owner.Exec(t.Context(), "update units set indexed_at = now() - interval '1 hour' where tenant_id = $1", u.id(t)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// jobs describes the unfinished jobs of the tenant.
+func (u *user) jobs(t *testing.T) (jobs string) {
+	t.Helper()
+	if err := u.host.Owner.QueryRow(t.Context(), `select coalesce(string_agg(format('%s %s attempt %s of %s %s', kind, state, attempt, attempted_at, errors[cardinality(errors)]), '; '), 'none')
+		from river_job where args ->> 'tenant' = $1 and finalized_at is null`, u.id(t)).Scan(&jobs); err != nil {
+		t.Fatal(err)
+	}
+	return jobs
 }
 
 func (u *user) id(t *testing.T) (id string) {
