@@ -21,7 +21,7 @@ var vectorBuffers = sync.Pool{New: func() any { return &vectorPart{} }}
 func vectorBuffer() *vectorPart {
 	v, ok := vectorBuffers.Get().(*vectorPart)
 	if !ok {
-		panic("vectorBuffers has another type") // see New
+		panic("vectorBuffers contains a value that is no *vectorPart")
 	}
 	return v
 }
