@@ -70,7 +70,7 @@ type DB struct {
 	log    *slog.Logger
 	cell   tenant.DatabaseCell
 
-	vectors *vectorCache
+	units *unitCache
 }
 
 // directConns is the maximum number of connections beside a pooler: those of the
@@ -80,7 +80,7 @@ const directConns = 4
 // Open connects and checks that this binary supports the schema. Unavailable if
 // PostgreSQL cannot be reached.
 func Open(ctx context.Context, c Config) (*DB, error) {
-	d := &DB{config: c, log: c.Log, vectors: newVectorCache()}
+	d := &DB{config: c, log: c.Log, units: newUnitCache()}
 	if d.log == nil {
 		d.log = slog.Default()
 	}

@@ -24,18 +24,18 @@ const (
 // MaxCachedUnits is maxCachedUnits.
 const MaxCachedUnits = maxCachedUnits
 
-// AwaitVectors waits until no vectors are being loaded into the cache.
-func (d *DB) AwaitVectors(t testing.TB) {
+// AwaitUnits waits until no units are being loaded into the cache.
+func (d *DB) AwaitUnits(t testing.TB) {
 	t.Helper()
 	for deadline := time.Now().Add(loadTimeout); ; {
-		d.vectors.mu.Lock()
-		loading := d.vectors.loading
-		d.vectors.mu.Unlock()
+		d.units.mu.Lock()
+		loading := d.units.loading
+		d.units.mu.Unlock()
 		if !loading {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("vectors are still being loaded")
+			t.Fatal("units are still being loaded")
 		}
 		<-time.After(5 * time.Millisecond)
 	}

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -93,14 +94,31 @@ func (b *testBundle) exact(ctx context.Context, scope tenant.Scope, q retrieve.Q
 		return hits, coverage, err
 	}
 	prefetched, _, err := b.Prefetch(ctx, scope, q)
-	if err != nil || prefetched == nil {
+	if err != nil || prefetched.Nearest == nil {
 		return nil, retrieve.Coverage{}, fmt.Errorf("few units were not read: %w", err)
 	}
-	again, c := prefetched(vector)
+	again, c := prefetched.Nearest(vector)
 	if !sameHits(hits, again, q.Limit) || c != coverage {
 		return nil, retrieve.Coverage{}, fmt.Errorf("prefetched: %v, %+v, want %v, %+v", again, c, hits, coverage)
 	}
-	return hits, coverage, nil
+	if q.Text != "" && !q.Filtered() {
+		err = b.sameWords(ctx, scope, q, prefetched)
+	}
+	return hits, coverage, err
+}
+
+// sameWords returns an error if the units that were read are not ranked by words as the database ranks them.
+func (b *testBundle) sameWords(ctx context.Context, scope tenant.Scope, q retrieve.Query, prefetched retrieve.Prefetched) error {
+	if prefetched.Lexical == nil {
+		return errors.New("the words were not read")
+	}
+	got := prefetched.Lexical()
+	want, err := b.Lexical(ctx, scope, q)
+	same := func(a, b retrieve.Hit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-9 }
+	if err != nil || !slices.EqualFunc(want, got, same) {
+		return fmt.Errorf("the words %q find %v, %w, want %v", q.Text, got, err, want)
+	}
+	return nil
 }
 
 // sameHits reports whether both have the same units with nearly the same scores: those of cached vectors are rounded. The first n of got
@@ -291,8 +309,8 @@ func TestExactScoresAllUnitsWithoutIndex(t *testing.T) {
 		if len(hits) != 7001 {
 			t.Errorf("%s: %d hits, want 7001", name, len(hits))
 		}
-		if prefetched, _, err := b.Prefetch(t.Context(), scope, q); prefetched != nil || err != nil {
-			t.Errorf("%s: %v, so many units were kept in memory", name, err)
+		if prefetched, _, err := b.Prefetch(t.Context(), scope, q); prefetched.Nearest != nil || err != nil {
+			t.Errorf("%s: %v, so many units were read", name, err)
 		}
 	}
 }

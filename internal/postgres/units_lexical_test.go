@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -178,11 +179,12 @@ func TestLexicalRanksManyUnits(t *testing.T) {
 	scope := b.users[0]
 	id := b.remember(t, scope, "Zebras graze", nil)
 	// Every unit has 40 different words, so that its score is the weight of the question's words in it. A word with a higher number is rarer.
-	exec(t, b.owner, `insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv)
+	exec(t, b.owner, `insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
 		select $1, $2, 1, 1 + n % 2, $3, 0, 1, to_tsvector('english', (select string_agg('lorem' || word, ' ') from (
-			select distinct (3000 * random() ^ 3)::int as word from generate_series(1, 200 + 0 * n) limit 40) w))
+			select distinct (3000 * random() ^ 3)::int as word from generate_series(1, 200 + 0 * n) limit 40) w)), decode(repeat('0028', 384), 'hex'), 0
 		from generate_series(1, 9000) n`, scope.Tenant, scope.User, id)
 	exec(t, b.owner, "vacuum analyze units")
+	b.cacheMany(t, scope)
 	for name, test := range map[string]struct {
 		query    string
 		group    int64
@@ -208,7 +210,47 @@ func TestLexicalRanksManyUnits(t *testing.T) {
 		if searches -= terms; searches > test.searches {
 			t.Errorf("%s: the index was searched %d times, want at most %d", name, searches, test.searches)
 		}
+		if test.group == 0 {
+			if cached := b.cachedWords(t, scope, test.query); !slices.Equal(collectIDs(cached), all) {
+				t.Errorf("%s: the best cached units are %v, want %v", name, cached, all)
+			}
+		}
 	}
+}
+
+// Only the newest 5,000 units are ranked if all words of the query are common.
+func TestLexicalRanksNewestUnits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, v := b.users[0], randomUnit(rand.New(rand.NewPCG(29, 30)))
+	b.insertUnits(t, scope, b.remember(t, scope, "Zebras graze", func(string) []float32 { return v }), 6000, "now()")
+	exec(t, b.owner, "update units set tsv = tsv || 'lorem1:41,42,43,44' where id <= (select min(id) + 500 from units)") // best, but too old
+	b.cacheMany(t, scope)
+	for _, query := range []string{"lorem0", "lorem1", "lorem0 lorem1"} {
+		q := retrieve.Query{Kind: retrieve.Memory, Text: query, Limit: 50}
+		p, _, err := b.Prefetch(t.Context(), scope, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.sameWords(t.Context(), scope, q, p); err != nil {
+			t.Error(err)
+		}
+		oldest := b.count(t, "select min(id) from (select id from units order by id desc limit 5000) n")
+		hits, err := b.Lexical(t.Context(), scope, q)
+		if err != nil || len(hits) != 50 || slices.ContainsFunc(hits, func(h retrieve.Hit) bool { return int(h.ID) < oldest }) {
+			t.Errorf("%q: %v, %v, want 50 units with ids from %d", query, hits, err, oldest)
+		}
+	}
+}
+
+// cachedWords returns the ten best units of a user whose units are cached.
+func (b *testBundle) cachedWords(t *testing.T, scope tenant.Scope, query string) []retrieve.Hit {
+	t.Helper()
+	p, _, err := b.Prefetch(t.Context(), scope, retrieve.Query{Kind: retrieve.Memory, Text: query, Limit: 10, Unindexed: true})
+	if err != nil || p.Lexical == nil {
+		t.Fatalf("the words were not read: %v", err)
+	}
+	return p.Lexical()
 }
 
 // searchWords returns the result of a function for a query, and how often it searches the index of words.

@@ -15,84 +15,86 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// vectorBuffers are *vectorParts of up to placement.ExactUnits units, whose vectors are those of the database, 1.5 MB with 384 dimensions, or coded.
-var vectorBuffers = sync.Pool{New: func() any { return &vectorPart{} }}
+// unitBuffers are *readUnits of up to placement.ExactUnits units, whose vectors are those of the database, 1.5 MB with 384 dimensions, or coded.
+var unitBuffers = sync.Pool{New: func() any { return &readUnits{} }}
 
-func vectorBuffer() *vectorPart {
-	v, ok := vectorBuffers.Get().(*vectorPart)
+func unitBuffer() *readUnits {
+	r, ok := unitBuffers.Get().(*readUnits)
 	if !ok {
-		panic("vectorBuffers contains a value that is no *vectorPart")
+		panic("unitBuffers contains a value that is no *readUnits")
 	}
-	return v
+	return r
 }
 
-// Prefetch implements retrieve.Searcher. Without filters, it caches the vectors for the next search.
+// Prefetch implements retrieve.Searcher. Without filters, it caches the units for the next search.
 func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Query) (p retrieve.Prefetched, few bool, err error) {
-	if query.Group != 0 || byOwner(query) || byMessage(query) || query.Owners != nil {
+	if query.Filtered() {
 		if few, err = d.Few(ctx, scope, query); few {
 			p, err = d.prefetchAll(ctx, scope, query)
 		}
 		return p, few, err
 	}
-	key := vectorKey{scope, query.Kind, query.Generation}
-	if known := d.vectors.get(key); known != nil {
-		if p, err = d.prefetchAdded(ctx, key, known, query.Limit); err != nil || p != nil {
-			return p, p != nil, err
+	key := unitKey{scope, query.Kind, query.Generation}
+	if known := d.units.get(key); known != nil {
+		if p, err = d.prefetchAdded(ctx, key, known, query); err != nil || p.Nearest != nil {
+			return p, p.Nearest != nil, err
 		}
 	}
 	few, err = d.Few(ctx, scope, query)
 	switch {
 	case err != nil:
-	case !few && d.vectors.missed(key):
-		go d.loadVectors(context.WithoutCancel(ctx), key)
-	case few && d.vectors.admits():
-		p, err = d.prefetchAdded(ctx, key, &storedVectors{}, query.Limit)
+	case !few && d.units.missed(key):
+		go d.loadUnits(context.WithoutCancel(ctx), key)
+	case few && d.units.admits():
+		p, err = d.prefetchAdded(ctx, key, &storedUnits{}, query)
 	case few:
 		p, err = d.prefetchAll(ctx, scope, query)
 	}
 	return p, few, err
 }
 
-// prefetchAll reads the vectors of a query, which may have filters. It returns nil if there are more than placement.ExactUnits.
+// prefetchAll reads the vectors of a query, which may have filters. It returns nothing if there are more than placement.ExactUnits.
 func (d *DB) prefetchAll(ctx context.Context, scope tenant.Scope, query retrieve.Query) (retrieve.Prefetched, error) {
-	v := vectorBuffer()
+	r := unitBuffer()
+	v := &r.added
 	var coverage retrieve.Coverage
 	err := d.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) error {
-		v.ids, v.content, coverage = v.ids[:0], v.content[:0], retrieve.Coverage{All: true}
+		v.reset()
+		coverage = retrieve.Coverage{All: true}
 		return readVectors(ctx, tx, scope, query, liveUnits, placement.ExactUnits+1, &coverage, func(id retrieve.UnitID, stored []byte) {
 			v.ids, v.content = append(v.ids, id), append(v.content, stored...)
 		})
 	})
 	if err != nil || coverage.Truncated {
-		vectorBuffers.Put(v)
+		unitBuffers.Put(r)
 		if err != nil {
 			err = fmt.Errorf("read vectors: %w", err)
 		}
-		return nil, err
+		return retrieve.Prefetched{}, err
 	}
-	return func(vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
-		defer vectorBuffers.Put(v)
+	return retrieve.Prefetched{Nearest: func(vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
+		defer unitBuffers.Put(r)
 		hits, asked := make([]retrieve.Hit, len(v.ids)), rebased(vector)
 		for i, id := range v.ids {
 			size := len(v.content) / len(v.ids)
 			hits[i] = retrieve.Hit{ID: id, Score: asked.dotHalf(v.content[i*size : (i+1)*size])}
 		}
 		return bestFirst(hits, query.Limit), coverage
-	}, nil
+	}}, nil
 }
 
-// prefetchAdded reads the vectors that were added to the known ones. It returns nil if there are more than placement.ExactUnits.
-func (d *DB) prefetchAdded(ctx context.Context, key vectorKey, known *storedVectors, limit int) (retrieve.Prefetched, error) {
-	added := vectorBuffer()
-	defer vectorBuffers.Put(added)
-	var read readUnits
+// prefetchAdded reads the units that were added to the known ones. It returns nothing if there are more than placement.ExactUnits, or as many
+// have no vector.
+func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits, query retrieve.Query) (retrieve.Prefetched, error) {
+	read := unitBuffer()
+	defer unitBuffers.Put(read)
 	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) error {
 		for range attempts {
-			var err error
-			if read, err = added.readAdded(ctx, tx, key, known, placement.ExactUnits); err != nil || read.same {
+			if err := read.readAdded(ctx, tx, key, known, query.Text, placement.ExactUnits); err != nil || read.same {
 				return err
 			}
 			// A unit was deleted, or one with a lower id was added.
+			var err error
 			if known, err = readExisting(ctx, tx, key, known); err != nil {
 				return err
 			}
@@ -101,96 +103,107 @@ func (d *DB) prefetchAdded(ctx context.Context, key vectorKey, known *storedVect
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read vectors: %w", err)
-	case !read.same || read.more || known.count+read.count > maxCachedUnits:
-		d.vectors.remove(key)
-		return nil, nil
+		return retrieve.Prefetched{}, fmt.Errorf("read units: %w", err)
+	case !read.same || read.more || known.count+read.count > maxCachedUnits || len(read.missing.ids) > placement.ExactUnits:
+		d.units.remove(key)
+		return retrieve.Prefetched{}, nil
 	}
-	v := known.with(added, read)
-	d.vectors.set(key, v)
-	return func(vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
-		return bestFirst(v.score(vector), limit), retrieve.Coverage{All: true, Missing: len(v.missing) > 0}
+	v, lexemes := known.with(read), read.lexemes
+	d.units.set(key, v)
+	return retrieve.Prefetched{
+		Nearest: func(vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
+			return bestFirst(v.score(vector), query.Limit), retrieve.Coverage{All: true, Missing: len(v.missing.ids) > 0}
+		},
+		Lexical: func() []retrieve.Hit { return v.lexical(lexemes, query.Limit) },
 	}, nil
 }
 
 // loadTimeout limits the reading of the vectors of a user with many units.
 const loadTimeout = 10 * time.Second
 
-// loadVectors caches the vectors of an active user with many units for the next searches.
-func (d *DB) loadVectors(ctx context.Context, key vectorKey) {
-	defer d.vectors.loaded()
+// loadUnits caches the units of an active user with many units for the next searches.
+func (d *DB) loadUnits(ctx context.Context, key unitKey) {
+	defer d.units.loaded()
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	var v storedVectors
-	var all vectorPart
+	var known storedUnits
 	var read readUnits
 	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, q *db.Queries) error {
 		n, err := q.CountUnits(ctx, db.CountUnitsParams{TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind), AtMost: maxCachedUnits + 1})
 		if err != nil || n > maxCachedUnits {
 			return err
 		}
-		read, err = all.readAdded(ctx, tx, key, &v, maxCachedUnits)
-		return err
+		return read.readAdded(ctx, tx, key, &known, "", maxCachedUnits)
 	})
-	if err == nil && read.same && !read.more {
-		d.vectors.set(key, v.with(&all, read))
+	if err == nil && read.same && !read.more && len(read.missing.ids) <= placement.ExactUnits {
+		d.units.set(key, known.with(&read))
 	}
 }
 
-// addedVectors are the units with higher ids than the known ones, the known ones without a vector, and in a row with the
-// id 0, the number and a hash of the ids up to the highest known one, which tell whether they are the known ones.
-const addedVectors = `select 0, null, 0, count(*), coalesce(bit_xor(hashint8extended(id, 0)), 0)
+// addedUnits are the units with higher ids than the known ones, the known ones without a vector, and in a row with the
+// id 0, the number and a hash of the ids up to the highest known one, which tell whether they are the known ones, and the lexemes of the query.
+const addedUnits = `select 0, null, null, 0, count(*), coalesce(bit_xor(hashint8extended(id, 0)), 0), (
+		select array_agg(w.lexeme) from (select lexeme from unnest(to_tsvector('english', $8)) order by positions[1] limit 64) w)
 	from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id <= $4
 union all (
-	select id, case $5::smallint when generation_id then embedding when next_generation_id then next_embedding end, hashint8extended(id, 0), 0, 0
+	select id, case $5::smallint when generation_id then embedding when next_generation_id then next_embedding end, tsvectorsend(tsv),
+		hashint8extended(id, 0), 0, 0, null
 	from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id > $4 order by id limit $6)
 union all
-	select id, case $5::smallint when generation_id then embedding when next_generation_id then next_embedding end, 0, 0, 0
+	select id, case $5::smallint when generation_id then embedding when next_generation_id then next_embedding end, tsvectorsend(tsv), 0, 0, 0, null
 	from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id = any($7::bigint[])`
 
 // readUnits are the units that readAdded read.
 type readUnits struct {
-	same    bool              // the user has exactly the known units, and these
-	more    bool              // there are more than the limit
-	missing []retrieve.UnitID // those without a vector, among these and the known ones
-	count   int               // of those that were not known, as are the following
-	last    retrieve.UnitID   // the highest id
-	hash    int64             // of their ids
+	added   unitList // with a vector
+	missing unitList // without a vector, among these and the known ones
+	lexemes []string // distinct ones of the query, in order of their first position
+
+	same  bool            // the user has exactly the known units, and these
+	more  bool            // there are more than the limit
+	count int             // of those that were not known, as are the following
+	last  retrieve.UnitID // the highest id
+	hash  int64           // of their ids
 }
 
-// readAdded replaces the vectors by those that the user has in addition to the known ones.
-func (v *vectorPart) readAdded(ctx context.Context, tx db.DBTX, key vectorKey, known *storedVectors, limit int) (read readUnits, err error) {
-	v.ids, v.content = v.ids[:0], v.content[:0]
-	rows, err := tx.Query(ctx, addedVectors, string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last), int16(key.generation),
-		limit+1, int64s(known.missing))
+// readAdded replaces the units by those that the user has in addition to the known ones.
+func (r *readUnits) readAdded(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, text string, limit int) error {
+	r.added.reset()
+	r.missing.reset()
+	*r = readUnits{added: r.added, missing: r.missing}
+	rows, err := tx.Query(ctx, addedUnits, string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last), int16(key.generation),
+		limit+1, int64s(known.missing.ids), queriedWords(text))
 	if err != nil {
-		return read, err
+		return err
 	}
 	var unit, hash, count, all int64
-	var stored pgtype.DriverBytes // not copied; valid until the next row
-	_, err = pgx.ForEachRow(rows, []any{&unit, &stored, &hash, &count, &all}, func() error {
+	var vector, words pgtype.DriverBytes // not copied; valid until the next row
+	var lexemes []string
+	_, err = pgx.ForEachRow(rows, []any{&unit, &vector, &words, &hash, &count, &all, &lexemes}, func() error {
 		id := retrieve.UnitID(unit)
 		if id == 0 {
-			read.same = count == int64(known.count) && all == known.hash
+			r.same, r.lexemes = count == int64(known.count) && all == known.hash, lexemes
 			return nil
 		}
 		if id > known.last {
-			read.count++
-			read.last, read.hash = max(read.last, id), read.hash^hash
+			r.count++
+			r.last, r.hash = max(r.last, id), r.hash^hash
 		}
-		if stored == nil {
-			read.missing = append(read.missing, id)
+		list := &r.added
+		if vector == nil {
+			list = &r.missing
 		} else {
-			v.ids, v.content = append(v.ids, id), appendCode(v.content, stored)
+			list.content = appendCode(list.content, vector)
 		}
-		return nil
+		list.ids = append(list.ids, id)
+		return list.words.add(words)
 	})
-	read.more = read.count > limit
-	return read, err
+	r.more = r.count > limit
+	return err
 }
 
-// readExisting returns the known vectors of units that still exist.
-func readExisting(ctx context.Context, tx db.DBTX, key vectorKey, known *storedVectors) (*storedVectors, error) {
+// readExisting returns the known units that still exist.
+func readExisting(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits) (*storedUnits, error) {
 	var ids []retrieve.UnitID
 	var hash int64
 	err := tx.QueryRow(ctx, `select coalesce(array_agg(id order by id), '{}'), coalesce(bit_xor(hashint8extended(id, 0)), 0)

@@ -2,8 +2,10 @@ package postgres_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,22 +21,23 @@ var allMemories = retrieve.Query{Kind: retrieve.Memory, Limit: 10, Few: true}
 func (b *testBundle) prefetch(t testing.TB, scope tenant.Scope, q retrieve.Query, vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
 	t.Helper()
 	prefetched, _, err := b.Prefetch(t.Context(), scope, q)
-	if err != nil || prefetched == nil {
-		t.Fatalf("Prefetch: %v, nothing was read: %t", err, prefetched == nil)
+	if err != nil || prefetched.Nearest == nil {
+		t.Fatalf("Prefetch: %v, nothing was read: %t", err, prefetched.Nearest == nil)
 	}
-	return prefetched(vector)
+	return prefetched.Nearest(vector)
 }
 
-// TestPrefetchFollowsChanges: after every change, cached and added vectors have the same scores as those in the database.
+// TestPrefetchFollowsChanges: after every change, cached and added units have the same scores as those in the database.
 func TestPrefetchFollowsChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	r := rand.New(rand.NewPCG(11, 12))
 	change := b.randomChanges(t, b.users[0], b.users[1], r)
 	for range 150 {
-		name := change()
+		name, q := change(), allMemories
+		q.Text = randomWords(r, 9)
 		// It compares both.
-		if _, _, err := b.exact(t.Context(), b.users[0], allMemories, randomUnit(r)); err != nil {
+		if _, _, err := b.exact(t.Context(), b.users[0], q, randomUnit(r)); err != nil {
 			t.Fatalf("after %q: %v", name, err)
 		}
 	}
@@ -48,7 +51,7 @@ func (b *testBundle) randomChanges(t *testing.T, scope, other tenant.Scope, r *r
 	n := 0
 	remember := func(vector func(string) []float32) {
 		n++
-		memories = append(memories, b.remember(t, scope, fmt.Sprint("memory ", n), vector))
+		memories = append(memories, b.remember(t, scope, fmt.Sprint(randomWords(r, 30), n), vector))
 	}
 	setActive := func(active bool) {
 		exec(t, b.owner, "update units set active = $1 where id = (select id from units where user_id = $2 and active <> $1 order by random() limit 1)", active, scope.User)
@@ -98,20 +101,35 @@ func (b *testBundle) randomChanges(t *testing.T, scope, other tenant.Scope, r *r
 	}
 }
 
+// randomWords returns up to n words, most of which are of a few frequent ones.
+func randomWords(r *rand.Rand, n int) string {
+	var b strings.Builder
+	for range 1 + r.IntN(n) {
+		fmt.Fprintf(&b, "lorem%d ", int(40*math.Pow(r.Float64(), 3)))
+	}
+	return b.String()
+}
+
 // everyMemory makes Exact score all units, however many.
 var everyMemory = retrieve.Query{Kind: retrieve.Memory, Limit: 10, Unindexed: true}
 
-// many gives a user more units than are read before a search, and caches their vectors, which two searches do.
+// many gives a user more units than are read before a search, and caches them.
 func (b *testBundle) many(t *testing.T, scope tenant.Scope) {
 	t.Helper()
 	v := randomUnit(rand.New(rand.NewPCG(23, 24)))
 	b.insertUnits(t, scope, b.remember(t, scope, "the first of many", func(string) []float32 { return v }), placement.ExactUnits+500, "now()")
+	b.cacheMany(t, scope)
+}
+
+// cacheMany caches the units of a user who has more than are read before a search, which two searches do.
+func (b *testBundle) cacheMany(t *testing.T, scope tenant.Scope) {
+	t.Helper()
 	for range 2 {
-		if p, few, err := b.Prefetch(t.Context(), scope, everyMemory); p != nil || few || err != nil {
-			t.Fatalf("many units were read before a search: %t, few %t, %v", p != nil, few, err)
+		if p, few, err := b.Prefetch(t.Context(), scope, everyMemory); p.Nearest != nil || few || err != nil {
+			t.Fatalf("many units were read before a search: %t, few %t, %v", p.Nearest != nil, few, err)
 		}
 	}
-	b.AwaitVectors(t)
+	b.AwaitUnits(t)
 }
 
 // TestPrefetchLoadsActiveUsers: after two searches, the vectors of a user with many units are cached and follow every change.
@@ -122,12 +140,16 @@ func TestPrefetchLoadsActiveUsers(t *testing.T) {
 	b.many(t, scope)
 	change := b.randomChanges(t, scope, b.users[1], r)
 	for range 80 {
-		name, query := change(), randomUnit(r)
-		p, few, err := b.Prefetch(t.Context(), scope, everyMemory)
-		if p == nil || !few || err != nil {
-			t.Fatalf("after %q, the vectors are not cached: few %t, %v", name, few, err)
+		name, query, q := change(), randomUnit(r), everyMemory
+		q.Text = randomWords(r, 9)
+		p, few, err := b.Prefetch(t.Context(), scope, q)
+		if p.Nearest == nil || !few || err != nil {
+			t.Fatalf("after %q, the units are not cached: few %t, %v", name, few, err)
 		}
-		got, coverage := p(query)
+		if err := b.sameWords(t.Context(), scope, q, p); err != nil {
+			t.Fatalf("after %q: %v", name, err)
+		}
+		got, coverage := p.Nearest(query)
 		want, wanted, err := b.Exact(t.Context(), scope, everyMemory, query)
 		if err != nil || !sameHits(want, got, everyMemory.Limit) || coverage != wanted {
 			t.Fatalf("after %q: %d hits, %+v, %v, want %d, %+v", name, len(got), coverage, err, len(want), wanted)
@@ -144,10 +166,10 @@ func TestPrefetchOfTooManyUnits(t *testing.T) {
 		v := randomUnit(rand.New(rand.NewPCG(27, 28)))
 		b.insertUnits(t, scope, b.remember(t, scope, "one of too many", func(string) []float32 { return v }), postgres.MaxCachedUnits, "now()")
 		for range 3 {
-			if p, few, err := b.Prefetch(t.Context(), scope, everyMemory); p != nil || few || err != nil {
-				t.Errorf("user %d: too many units were read: %t, few %t, %v", i, p != nil, few, err)
+			if p, few, err := b.Prefetch(t.Context(), scope, everyMemory); p.Nearest != nil || few || err != nil {
+				t.Errorf("user %d: too many units were read: %t, few %t, %v", i, p.Nearest != nil, few, err)
 			}
-			b.AwaitVectors(t)
+			b.AwaitUnits(t)
 		}
 	}
 }

@@ -21,15 +21,15 @@ type dense struct {
 	degraded bool
 }
 
-// dense embeds the query and searches the database and the index in parallel.
-func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (dense, error) {
+// dense embeds the query and searches the database and the index in parallel. prepare is called while the query is embedded.
+func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, prepare func() (Query, error)) (dense, error) {
 	if q.Ranking == Lexical {
 		return dense{}, nil
 	}
 	var prepared Query
 	var err error
 	var wait sync.WaitGroup
-	wait.Go(func() { prepared, err = e.prepare(ctx, scope, q) })
+	wait.Go(func() { prepared, err = prepare() })
 	vector := e.embed(ctx, q.Generation, q.Text)
 	wait.Wait()
 	if vector == nil {
@@ -111,8 +111,8 @@ func (q Query) scoresAll() bool { return q.Few || q.Unindexed && !q.broad }
 func (e *Engine) exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) (hits, rest []Hit, coverage Coverage, err error) {
 	ctx, end := trace.Begin(ctx, trace.Exact)
 	defer end()
-	if q.prefetched != nil {
-		hits, coverage = q.prefetched(vector)
+	if q.prefetched.Nearest != nil {
+		hits, coverage = q.prefetched.Nearest(vector)
 	} else if hits, coverage, err = e.Searcher.Exact(ctx, scope, q, vector); err != nil {
 		return nil, nil, coverage, err
 	}

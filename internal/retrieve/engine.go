@@ -77,47 +77,27 @@ func New(c Config) *Engine {
 func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (Result, error) {
 	wanted := max(q.Limit, 1)
 	q.Limit = max(wanted, min(overfetch*wanted, maxOverfetch), minCandidates)
-	// When one side fails, the other is canceled.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	q.Unindexed = e.Index == nil || !p.Indexed()
 	q, err := e.restrict(ctx, scope, q)
 	if err != nil || q.matchesNothing() {
 		return Result{}, err
 	}
-
-	var words []Hit
-	var truncated bool
-	var wordsErr error
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		if words, truncated, wordsErr = e.words(ctx, scope, q); wordsErr != nil {
-			cancel()
-		}
-	})
-	d, denseErr := e.dense(ctx, scope, p, q)
-	if denseErr != nil {
-		cancel()
-	}
-	wait.Wait()
-	switch {
-	case wordsErr != nil && (denseErr == nil || errors.Is(denseErr, context.Canceled)):
-		return Result{}, fmt.Errorf("search by words: %w", wordsErr)
-	case denseErr != nil:
-		return Result{}, denseErr
+	words, d, err := e.searchBoth(ctx, scope, p, q)
+	if err != nil {
+		return Result{}, err
 	}
 	if d.vector != nil {
-		more, err := e.score(ctx, scope, q.Generation, words, d)
+		more, err := e.score(ctx, scope, q.Generation, words.hits, d)
 		if err != nil {
 			return Result{}, err
 		}
 		d.hits = append(d.hits, more...)
 	}
-	fused, err := e.matching(ctx, scope, q, Fuse(words, d.hits, truncated))
+	fused, err := e.matching(ctx, scope, q, Fuse(words.hits, d.hits, words.truncated))
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := e.rank(ctx, scope, q, wanted, fused, words, d.vector)
+	r, err := e.rank(ctx, scope, q, wanted, fused, words.hits, d.vector)
 	if err != nil {
 		return Result{}, err
 	}
@@ -127,6 +107,36 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	}
 	e.rerank(ctx, q, found, r.texts)
 	return Result{Found: found, Calibrated: r.calibrated, Degraded: d.degraded}, nil
+}
+
+// searchBoth searches by words and by meaning at once. When one search fails, the other is canceled.
+func (e *Engine) searchBoth(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (words lexical, d dense, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	prepare := sync.OnceValues(func() (Query, error) { return e.prepare(ctx, scope, q) })
+	var wordsErr error
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		asked := q
+		if !q.Filtered() { // the words may be read with the vectors
+			asked, wordsErr = prepare()
+		}
+		if wordsErr == nil {
+			words, wordsErr = e.words(ctx, scope, asked)
+		}
+		if wordsErr != nil {
+			cancel()
+		}
+	})
+	d, err = e.dense(ctx, scope, p, q, prepare)
+	if err != nil {
+		cancel()
+	}
+	wait.Wait()
+	if wordsErr != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		err = fmt.Errorf("search by words: %w", wordsErr)
+	}
+	return words, d, err
 }
 
 // ranked is a ranking, best first.

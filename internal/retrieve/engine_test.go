@@ -318,7 +318,7 @@ func TestSearchScoresPrefetchedUnits(t *testing.T) {
 	t.Parallel()
 	s := &stores{coverage: Coverage{All: true}, exactErr: errUnavailable}
 	var vectors [][]float32
-	s.prefetched = func(vector []float32) ([]Hit, Coverage) {
+	s.prefetched.Nearest = func(vector []float32) ([]Hit, Coverage) {
 		vectors = append(vectors, vector)
 		return []Hit{{2, .9}, {1, .5}}, Coverage{All: true}
 	}
@@ -342,12 +342,32 @@ func TestSearchScoresPrefetchedUnits(t *testing.T) {
 	}
 }
 
+// TestSearchRanksPrefetchedWords: words that were read with the vectors are not searched in the database, also without the embedder.
+func TestSearchRanksPrefetchedWords(t *testing.T) {
+	t.Parallel()
+	for name, embedErr := range map[string]error{"WithVector": nil, "WithoutVector": errUnavailable} {
+		s := &stores{coverage: Coverage{All: true}, lexicalErr: errors.New("the database was searched"), embedErr: embedErr}
+		s.prefetched.Nearest = func([]float32) ([]Hit, Coverage) { return []Hit{{2, .9}}, Coverage{All: true} }
+		s.prefetched.Lexical = func() []Hit { return []Hit{{1, 3}} }
+		now := time.Now()
+		want := []UnitID{1, 2}
+		if embedErr != nil {
+			want = want[:1]
+		}
+		got, _ := search(t, s.engine(&now), homeLocation, 10)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
 // The cache scores more units than the database does for a window of time, so those of the window are counted.
 func TestSearchCountsTheWindowOfCachedUnits(t *testing.T) {
 	t.Parallel()
 	for n, few := range map[int]bool{placement.ExactUnits: true, placement.ExactUnits + 1: false} {
 		s := &stores{coverage: Coverage{All: true}}
-		s.prefetched = func([]float32) ([]Hit, Coverage) {
+		s.prefetched.Nearest = func([]float32) ([]Hit, Coverage) {
 			s.coverage.All = false // the window has many units when they are counted
 			return equalUnits(n).exact, Coverage{All: true}
 		}

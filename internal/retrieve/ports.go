@@ -94,7 +94,7 @@ type Searcher interface {
 	// user's units if q.Few or q.Unindexed, all of q.Owners unless it is nil, otherwise the best q.Limit of those that were not,
 	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
-	// Prefetch reads the vectors of all units that match the query, before its vector is known. It returns nil if they are too many and not
+	// Prefetch reads all units that match the query, before its vector is known. It returns nothing if they are too many and not
 	// cached; few is the result of Few, or true if they are cached. It sees every change that was committed before the call.
 	Prefetch(ctx context.Context, scope tenant.Scope, q Query) (p Prefetched, few bool, err error)
 	// Score returns the cosine of each unit that has a vector of the generation.
@@ -108,8 +108,13 @@ type Searcher interface {
 	Resolve(ctx context.Context, scope tenant.Scope, q Query, ids []UnitID) ([]Found, error)
 }
 
-// Prefetched scores the units that were read, as Searcher.Exact does, but only the first q.Limit hits are in order. It can be called once.
-type Prefetched func(vector []float32) ([]Hit, Coverage)
+// Prefetched ranks units that were read before. Each function can be called once.
+type Prefetched struct {
+	// Nearest scores the units as Searcher.Exact does, but only the first q.Limit hits are in order. It is nil if none were read.
+	Nearest func(vector []float32) ([]Hit, Coverage)
+	// Lexical returns what Searcher.Lexical does. It is nil if the words of the units were not read.
+	Lexical func() []Hit
+}
 
 // Coverage reports which units Searcher.Exact scored.
 type Coverage struct {

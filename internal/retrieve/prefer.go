@@ -32,31 +32,38 @@ func (q Query) within() (Query, bool) {
 	return q, true
 }
 
+// lexical is the result of the search by words.
+type lexical struct {
+	hits      []Hit
+	truncated bool // more may match
+}
+
 // words searches by words, without restriction and again within the query's window, so
-// that the window always has candidates. truncated reports that more may match.
-func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (hits []Hit, truncated bool, err error) {
+// that the window always has candidates.
+func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (found lexical, err error) {
 	if q.Ranking == Dense {
-		return nil, false, nil
+		return found, nil
 	}
 	ctx, end := trace.Begin(ctx, trace.Lexical)
 	defer end()
 	if q.broad {
 		q.Owners = nil // matching drops those that do not match
 	}
-	hits, err = e.Searcher.Lexical(ctx, scope, q)
-	if err != nil {
-		return nil, false, err
+	if q.prefetched.Lexical != nil {
+		found.hits = q.prefetched.Lexical()
+	} else if found.hits, err = e.Searcher.Lexical(ctx, scope, q); err != nil {
+		return lexical{}, err
 	}
-	truncated = len(hits) >= q.Limit
+	found.truncated = len(found.hits) >= q.Limit
 	if within, ok := q.within(); ok {
 		more, err := e.Searcher.Lexical(ctx, scope, within)
 		if err != nil {
-			return nil, false, err
+			return lexical{}, err
 		}
-		hits = append(slices.Clip(hits), more...)
-		truncated = truncated || len(more) >= q.Limit
+		found.hits = append(slices.Clip(found.hits), more...)
+		found.truncated = found.truncated || len(more) >= q.Limit
 	}
-	return hits, truncated, nil
+	return found, nil
 }
 
 // prefer raises the hits inside the query's window.

@@ -72,7 +72,7 @@ type Query struct {
 	Few bool
 	// Unindexed makes Exact score all units, however many: no index contains them. The Engine sets it.
 	Unindexed bool
-	// prefetched scores what Exact would, if it was possible to read it before the vector of the query was known.
+	// prefetched ranks what Exact and Lexical would, if it was possible to read it before the vector of the query was known.
 	prefetched Prefetched
 	// After and Before restrict chats to messages written at or after the first and
 	// before the second; zero for unbounded. Memories ignore them.
@@ -92,6 +92,12 @@ type Query struct {
 	// which only applies to calibrated scores. Only the Engine uses it.
 	MinScore *float64
 	Limit    int // number of candidates, at least 1
+}
+
+// Filtered reports whether the query is restricted to a part of the user's units of a kind.
+func (q Query) Filtered() bool {
+	return q.Group != 0 || q.Owners != nil || !q.From.IsZero() || !q.To.IsZero() ||
+		q.Kind == Chat && (!q.After.IsZero() || !q.Before.IsZero())
 }
 
 // Ranking is a way to rank units. The parts of the fused ranking exist to measure it.

@@ -13,18 +13,19 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// idVectors returns vectors of one dimension, the id, and what readAdded returns with them.
-func idVectors(ids ...retrieve.UnitID) (*vectorPart, readUnits) {
-	v, read := &vectorPart{}, readUnits{same: true}
+// readIDs returns units with vectors of one dimension, the id, and without words, as readAdded reads them.
+func readIDs(ids ...retrieve.UnitID) *readUnits {
+	r := &readUnits{same: true}
 	for _, id := range ids {
-		v.ids, v.content = append(v.ids, id), appendCode(v.content, encodeHalf([]float32{float32(id)}))
-		read.count, read.last, read.hash = read.count+1, id, read.hash^int64(id)
+		r.added.ids, r.added.content = append(r.added.ids, id), appendCode(r.added.content, encodeHalf([]float32{float32(id)}))
+		r.added.words.lengths = append(r.added.words.lengths, 0)
+		r.count, r.last, r.hash = r.count+1, id, r.hash^int64(id)
 	}
-	return v, read
+	return r
 }
 
 // idsOf returns the ids of the units that are scored, in order.
-func idsOf(v *storedVectors) (ids []retrieve.UnitID) {
+func idsOf(v *storedUnits) (ids []retrieve.UnitID) {
 	if v == nil {
 		return nil
 	}
@@ -35,26 +36,26 @@ func idsOf(v *storedVectors) (ids []retrieve.UnitID) {
 	return ids
 }
 
-func userKey(user tenant.UserID) vectorKey {
-	return vectorKey{Scope: tenant.JobScope("t", user), kind: retrieve.Memory, generation: 1}
+func userKey(user tenant.UserID) unitKey {
+	return unitKey{Scope: tenant.JobScope("t", user), kind: retrieve.Memory, generation: 1}
 }
 
 func TestCachedVectorsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newVectorCache()
-		c.set(userKey(1), (&storedVectors{}).with(idVectors(1, 2)))
-		<-time.After(vectorsExpire - 1)
+		c := newUnitCache()
+		c.set(userKey(1), (&storedUnits{}).with(readIDs(1, 2)))
+		<-time.After(unitsExpire - 1)
 		synctest.Wait()
 		if v := c.get(userKey(1)); !slices.Equal(idsOf(v), []retrieve.UnitID{1, 2}) {
 			t.Errorf("before the expiry: %v, want two units", idsOf(v))
 		}
-		<-time.After(vectorsExpire - 1) // the search extended it
+		<-time.After(unitsExpire - 1) // the search extended it
 		synctest.Wait()
 		if v := c.get(userKey(1)); len(idsOf(v)) != 2 {
 			t.Errorf("after another search: %v, want two units", idsOf(v))
 		}
-		<-time.After(vectorsExpire + 1)
+		<-time.After(unitsExpire + 1)
 		synctest.Wait()
 		if v := c.get(userKey(1)); v != nil || c.size != 0 {
 			t.Errorf("after the expiry: %v in %d bytes, want nothing", idsOf(v), c.size)
@@ -64,9 +65,9 @@ func TestCachedVectorsExpire(t *testing.T) {
 
 func TestCachedVectorsAreSeparate(t *testing.T) {
 	t.Parallel()
-	c := newVectorCache()
-	c.set(userKey(1), (&storedVectors{}).with(idVectors(1)))
-	for name, key := range map[string]vectorKey{
+	c := newUnitCache()
+	c.set(userKey(1), (&storedUnits{}).with(readIDs(1)))
+	for name, key := range map[string]unitKey{
 		"user":       userKey(2),
 		"tenant":     {Scope: tenant.JobScope("u", 1), kind: retrieve.Memory, generation: 1},
 		"kind":       {Scope: tenant.JobScope("t", 1), kind: retrieve.Chat, generation: 1},
@@ -80,15 +81,15 @@ func TestCachedVectorsAreSeparate(t *testing.T) {
 
 func TestVectorCacheIsBounded(t *testing.T) {
 	t.Parallel()
-	c := newVectorCache()
-	half := vectorPart{ids: []retrieve.UnitID{1}, content: make([]byte, maxCachedVectors/2)}
+	c := newUnitCache()
+	half := unitPart{ids: []retrieve.UnitID{1}, content: make([]byte, maxCacheSize/2)}
 	for user := range tenant.UserID(3) { // three searches began at once
-		c.set(userKey(user), &storedVectors{parts: []vectorPart{half}})
+		c.set(userKey(user), &storedUnits{parts: []unitPart{half}})
 	}
-	if c.size > maxCachedVectors || len(c.users) != 1 {
+	if c.size > maxCacheSize || len(c.users) != 1 {
 		t.Errorf("%d bytes of %d users are kept, want one user", c.size, len(c.users))
 	}
-	c.set(userKey(0), &storedVectors{parts: []vectorPart{half, half}}) // the user grew
+	c.set(userKey(0), &storedUnits{parts: []unitPart{half, half}}) // the user grew
 	if c.size != 0 || len(c.users) != 0 {
 		t.Errorf("%d bytes of %d users are kept, want none", c.size, len(c.users))
 	}
@@ -96,7 +97,7 @@ func TestVectorCacheIsBounded(t *testing.T) {
 	if !c.admits() {
 		t.Error("a user is not admitted to an empty cache")
 	}
-	c.size = maxCachedVectors
+	c.size = maxCacheSize
 	if c.admits() {
 		t.Error("another user is admitted to a full cache")
 	}
@@ -111,7 +112,7 @@ func TestVectorCacheIsBounded(t *testing.T) {
 func TestLoadsOfActiveUsers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newVectorCache()
+		c := newUnitCache()
 		for i, step := range []struct {
 			user tenant.UserID
 			wait time.Duration
@@ -126,7 +127,7 @@ func TestLoadsOfActiveUsers(t *testing.T) {
 			{user: 1, done: true},
 			{user: 2},
 			{user: 3},
-			{user: 3, wait: vectorsExpire + 1},
+			{user: 3, wait: unitsExpire + 1},
 			{user: 1},
 			{user: 1, want: true},
 		} {
@@ -144,13 +145,13 @@ func TestLoadsOfActiveUsers(t *testing.T) {
 // TestAddedVectorsDoNotOverwrite: several searches add different units to the same known ones.
 func TestAddedVectorsDoNotOverwrite(t *testing.T) {
 	t.Parallel()
-	known := (&storedVectors{}).with(idVectors(1, 2, 3)).with(idVectors(4))
-	got := map[retrieve.UnitID]*storedVectors{}
+	known := (&storedUnits{}).with(readIDs(1, 2, 3)).with(readIDs(4))
+	got := map[retrieve.UnitID]*storedUnits{}
 	for id := retrieve.UnitID(5); id < 10; id++ {
-		added, read := idVectors(id)
-		got[id] = known.with(added, read)
-		added.ids[0] = 100 // the caller uses it again
-		clear(added.content)
+		read := readIDs(id)
+		got[id] = known.with(read)
+		read.added.ids[0] = 100 // the caller uses it again
+		clear(read.added.content)
 	}
 	for id, v := range got {
 		if want := []retrieve.UnitID{1, 2, 3, 4, id}; !slices.Equal(idsOf(v), want) || v.hash != 1^2^3^4^int64(id) || v.count != 5 || v.last != id {
@@ -162,7 +163,7 @@ func TestAddedVectorsDoNotOverwrite(t *testing.T) {
 			}
 		}
 	}
-	if same := known.with(&vectorPart{}, readUnits{same: true}); same != known {
+	if same := known.with(&readUnits{same: true}); same != known {
 		t.Error("vectors were copied although none was added")
 	}
 }
@@ -170,9 +171,9 @@ func TestAddedVectorsDoNotOverwrite(t *testing.T) {
 // The number of parts grows with the logarithm of that of the units, and so does the number of times that each is copied.
 func TestPartsAreMerged(t *testing.T) {
 	t.Parallel()
-	v, copied := &storedVectors{}, 0
+	v, copied := &storedUnits{}, 0
 	for id := retrieve.UnitID(1); id <= 1000; id++ {
-		v = v.with(idVectors(id))
+		v = v.with(readIDs(id))
 		if len(v.parts) > 10 {
 			t.Fatalf("%d units have %d parts", id, len(v.parts))
 		}
@@ -185,10 +186,10 @@ func TestPartsAreMerged(t *testing.T) {
 
 func TestExistingVectors(t *testing.T) {
 	t.Parallel()
-	added, read := idVectors(2, 3, 5, 7, 8)
-	read.missing = []retrieve.UnitID{4, 6}
+	read := readIDs(2, 3, 5, 7, 8)
+	read.missing.ids = []retrieve.UnitID{4, 6}
 	read.count += 2
-	all := (&storedVectors{}).with(added, read)
+	all := (&storedUnits{}).with(read)
 	for name, test := range map[string]struct {
 		existing, scored, missing []retrieve.UnitID
 	}{
@@ -200,8 +201,8 @@ func TestExistingVectors(t *testing.T) {
 		"NothingExists": {nil, nil, nil},
 	} {
 		v := all.among(test.existing, 9)
-		if !slices.Equal(idsOf(v), test.scored) || !slices.Equal(v.missing, test.missing) {
-			t.Errorf("%s: %v without %v, want %v without %v", name, idsOf(v), v.missing, test.scored, test.missing)
+		if !slices.Equal(idsOf(v), test.scored) || !slices.Equal(v.missing.ids, test.missing) {
+			t.Errorf("%s: %v without %v, want %v without %v", name, idsOf(v), v.missing.ids, test.scored, test.missing)
 		}
 		if test.scored != nil && (v.count != len(test.existing) || v.hash != 9 || v.last != 8) {
 			t.Errorf("%s: %+v, want the number and the hash of the existing units", name, v)

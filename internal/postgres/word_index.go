@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"math"
+	"slices"
+)
+
+// wordIndex is an inverted index of the lexemes of units, which are numbered from 0. It has a hash of each lexeme; 93,000 distinct ones
+// have one pair with the same hash on average, each of which finds the units of the other.
+type wordIndex struct {
+	hashes   []uint32 // of the lexemes, in order
+	ends     []int32  // of each lexeme's postings
+	postings []posting
+	lengths  []uint16 // the number of distinct lexemes of each unit
+}
+
+// posting is the number of a unit, and in the lowest 8 bits how often it has the lexeme, at most maxOccurrences.
+type posting uint32
+
+const (
+	occurrenceBits = 8
+	maxOccurrences = 1<<occurrenceBits - 1
+)
+
+func (p posting) unit() int        { return int(p >> occurrenceBits) }
+func (p posting) occurrences() int { return int(p & maxOccurrences) }
+
+var lexemeSeed = maphash.MakeSeed()
+
+func lexemeHash(lexeme []byte) uint32 {
+	return uint32(maphash.Bytes(lexemeSeed, lexeme)) //nolint:gosec // the lower half of the hash
+}
+
+// find returns the postings of a lexeme.
+func (x *wordIndex) find(lexeme string) []posting {
+	i, ok := slices.BinarySearch(x.hashes, lexemeHash([]byte(lexeme)))
+	if !ok {
+		return nil
+	}
+	start := int32(0)
+	if i > 0 {
+		start = x.ends[i-1]
+	}
+	return x.postings[start:x.ends[i]]
+}
+
+// size returns the allocated bytes.
+func (x *wordIndex) size() int {
+	return 4*cap(x.hashes) + 4*cap(x.ends) + 4*cap(x.postings) + 2*cap(x.lengths)
+}
+
+// wordList collects the lexemes of units for an index.
+type wordList struct {
+	entries []uint64 // the hash of a lexeme, then its posting
+	lengths []uint16
+}
+
+func (l *wordList) reset() { l.entries, l.lengths = l.entries[:0], l.lengths[:0] }
+
+var errTSVector = errors.New("PostgreSQL sent a malformed tsvector")
+
+// add adds a unit with a tsvector in the format of tsvectorsend: the number of lexemes (4 bytes), and for each its text, a zero byte,
+// the number of positions (2 bytes) and the positions (2 bytes each).
+func (l *wordList) add(tsv []byte) error {
+	if len(tsv) < 4 {
+		return errTSVector
+	}
+	unit, n := len(l.lengths), binary.BigEndian.Uint32(tsv)
+	tsv = tsv[4:]
+	for range n {
+		end := slices.Index(tsv, 0)
+		if end < 0 || len(tsv) < end+3 {
+			return errTSVector
+		}
+		positions := int(binary.BigEndian.Uint16(tsv[end+1:]))
+		next := end + 3 + 2*positions
+		if len(tsv) < next {
+			return errTSVector
+		}
+		l.append(lexemeHash(tsv[:end]), unit, min(max(positions, 1), maxOccurrences))
+		tsv = tsv[next:]
+	}
+	l.lengths = append(l.lengths, uint16(min(n, math.MaxUint16)))
+	return nil
+}
+
+func (l *wordList) append(hash uint32, unit, occurrences int) {
+	l.entries = append(l.entries, uint64(hash)<<32|uint64(unit)<<occurrenceBits|uint64(occurrences)) //nolint:gosec // not negative
+}
+
+// addIndex adds the units of an index.
+func (l *wordList) addIndex(x *wordIndex) {
+	first, start := len(l.lengths), int32(0)
+	for i, hash := range x.hashes {
+		for _, p := range x.postings[start:x.ends[i]] {
+			l.append(hash, first+p.unit(), p.occurrences())
+		}
+		start = x.ends[i]
+	}
+	l.lengths = append(l.lengths, x.lengths...)
+}
+
+// index returns an index of the units. It sorts the list.
+func (l *wordList) index() wordIndex {
+	slices.Sort(l.entries)
+	lexemes, last := 0, uint64(math.MaxUint64)
+	for _, e := range l.entries {
+		if e>>32 != last {
+			lexemes, last = lexemes+1, e>>32
+		}
+	}
+	x := wordIndex{make([]uint32, 0, lexemes), make([]int32, 0, lexemes), make([]posting, len(l.entries)), slices.Clone(l.lengths)}
+	for i, e := range l.entries {
+		x.postings[i] = posting(e) //nolint:gosec // the lower half
+		if hash := uint32(e >> 32); len(x.hashes) == 0 || x.hashes[len(x.hashes)-1] != hash {
+			x.hashes, x.ends = append(x.hashes, hash), append(x.ends, 0)
+		}
+		x.ends[len(x.ends)-1] = int32(i + 1)
+	}
+	return x
+}

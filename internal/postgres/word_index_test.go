@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// sentTSVector returns words with their numbers of occurrences as tsvectorsend does.
+func sentTSVector(words map[string]int) []byte {
+	out := binary.BigEndian.AppendUint32(nil, uint32(len(words)))
+	for _, w := range slices.Sorted(maps.Keys(words)) {
+		out = append(append(out, w...), 0)
+		out = binary.BigEndian.AppendUint16(out, uint16(words[w]))
+		for i := range words[w] {
+			out = binary.BigEndian.AppendUint16(out, uint16(i+1))
+		}
+	}
+	return out
+}
+
+// TestWordIndex: an index finds each word in exactly the units that have it, also if these are added in several lists and indexes.
+func TestWordIndex(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		units := rapid.SliceOf(rapid.MapOf(rapid.SampledFrom([]string{"a", "b", "è", "long word", "e"}), rapid.IntRange(0, 300))).Draw(r, "units")
+		split := rapid.IntRange(0, len(units)).Draw(r, "split")
+		list := func(units []map[string]int) (l wordList) {
+			for _, u := range units {
+				if err := l.add(sentTSVector(u)); err != nil {
+					r.Fatal(err)
+				}
+			}
+			return l
+		}
+		first, second := list(units[:split]), list(units[split:])
+		firstIndex, secondIndex := first.index(), second.index()
+		var joined wordList
+		joined.addIndex(&firstIndex)
+		joined.addIndex(&secondIndex)
+		got := joined.index()
+		for _, word := range []string{"a", "b", "è", "long word", "e", "other"} {
+			var want, found []string
+			for i, u := range units {
+				if n, ok := u[word]; ok {
+					want = append(want, fmt.Sprint(i, " ", min(max(n, 1), maxOccurrences)))
+				}
+			}
+			for _, p := range got.find(word) {
+				found = append(found, fmt.Sprint(p.unit(), " ", p.occurrences()))
+			}
+			if !slices.Equal(want, found) {
+				r.Errorf("%q is in the units %v, want %v", word, found, want)
+			}
+		}
+		for i, u := range units {
+			if int(got.lengths[i]) != len(u) {
+				r.Errorf("unit %d has %d words, want %d", i, got.lengths[i], len(u))
+			}
+		}
+	})
+}
+
+func TestMalformedTSVector(t *testing.T) {
+	t.Parallel()
+	sent := sentTSVector(map[string]int{"one": 1, "two": 2})
+	for n := range sent {
+		if err := new(wordList).add(sent[:n]); !errors.Is(err, errTSVector) {
+			t.Errorf("the first %d of %d bytes: %v, want %v", n, len(sent), err, errTSVector)
+		}
+	}
+	if err := new(wordList).add(sent); err != nil {
+		t.Error(err)
+	}
+}
