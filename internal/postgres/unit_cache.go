@@ -62,7 +62,7 @@ func (c *unitCache) get(key unitKey) *storedUnits {
 	return cached.storedUnits
 }
 
-// admits reports whether there is space for another user.
+// admits reports whether there is space for another user: it is not worth preparing units that cannot be kept.
 func (c *unitCache) admits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

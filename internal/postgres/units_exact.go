@@ -226,11 +226,12 @@ func bestHit(a, b retrieve.Hit) int {
 // bestFirst moves the n best hits to the front, best first.
 func bestFirst(hits []retrieve.Hit, n int) []retrieve.Hit {
 	first := worstFirst(hits[:min(n, len(hits))])
-	heap.Init(first)
+	var worst heap.Interface = first
+	heap.Init(worst)
 	for i := len(first); i < len(hits) && n > 0; i++ {
 		if bestHit(hits[i], hits[0]) < 0 {
 			hits[0], hits[i] = hits[i], hits[0]
-			heap.Fix(first, 0)
+			heap.Fix(worst, 0)
 		}
 	}
 	slices.SortFunc(first, bestHit)

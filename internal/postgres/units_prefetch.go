@@ -30,7 +30,7 @@ func unitBuffer() *readUnits {
 func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Query) (p retrieve.Prefetched, few bool, err error) {
 	if query.Filtered() {
 		if few, err = d.Few(ctx, scope, query); few {
-			p, err = d.prefetchAll(ctx, scope, query)
+			p, err = d.prefetchVectors(ctx, scope, query)
 		}
 		return p, few, err
 	}
@@ -45,16 +45,14 @@ func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 	case err != nil:
 	case !few && d.units.missed(key):
 		go d.loadUnits(context.WithoutCancel(ctx), key)
-	case few && d.units.admits():
-		p, err = d.prefetchAdded(ctx, key, &storedUnits{}, query)
 	case few:
-		p, err = d.prefetchAll(ctx, scope, query)
+		p, err = d.prefetchAdded(ctx, key, &storedUnits{}, query)
 	}
 	return p, few, err
 }
 
-// prefetchAll reads the vectors of a query, which may have filters. It returns nothing if there are more than placement.ExactUnits.
-func (d *DB) prefetchAll(ctx context.Context, scope tenant.Scope, query retrieve.Query) (retrieve.Prefetched, error) {
+// prefetchVectors reads the vectors of a query with filters. It returns nothing if there are more than placement.ExactUnits.
+func (d *DB) prefetchVectors(ctx context.Context, scope tenant.Scope, query retrieve.Query) (retrieve.Prefetched, error) {
 	r := unitBuffer()
 	v := &r.added
 	var coverage retrieve.Coverage
@@ -107,6 +105,10 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 	case !read.same || read.more || known.count+read.count > maxCachedUnits || len(read.missing.ids) > placement.ExactUnits:
 		d.units.remove(key)
 		return retrieve.Prefetched{}, nil
+	}
+	if known.count == 0 && !d.units.admits() { // an index of all words takes longer than the search
+		read.added.words.keep(read.lexemes)
+		read.missing.words.keep(read.lexemes)
 	}
 	v, lexemes := known.with(read), read.lexemes
 	d.units.set(key, v)

@@ -103,6 +103,15 @@ func (l *wordList) addIndex(x *wordIndex) {
 	l.lengths = append(l.lengths, x.lengths...)
 }
 
+// keep drops all but these lexemes. The number of lexemes of each unit is unchanged.
+func (l *wordList) keep(lexemes []string) {
+	kept := make(map[uint32]bool, len(lexemes))
+	for _, lexeme := range lexemes {
+		kept[lexemeHash([]byte(lexeme))] = true
+	}
+	l.entries = slices.DeleteFunc(l.entries, func(e uint64) bool { return !kept[uint32(e>>32)] })
+}
+
 // index returns an index of the units. It sorts the list.
 func (l *wordList) index() wordIndex {
 	slices.Sort(l.entries)

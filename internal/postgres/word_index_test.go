@@ -43,8 +43,13 @@ func TestWordIndex(t *testing.T) {
 		var joined wordList
 		joined.addIndex(&firstIndex)
 		joined.addIndex(&secondIndex)
+		words := []string{"a", "b", "è", "long word", "e", "other"}
+		if rapid.Bool().Draw(r, "keep some words only") {
+			words = words[rapid.IntRange(0, len(words)).Draw(r, "from"):]
+			joined.keep(words)
+		}
 		got := joined.index()
-		for _, word := range []string{"a", "b", "è", "long word", "e", "other"} {
+		for _, word := range words {
 			var want, found []string
 			for i, u := range units {
 				if n, ok := u[word]; ok {
