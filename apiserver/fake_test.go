@@ -104,6 +104,11 @@ func (f *fakeStores) identified() int {
 
 type fakeMemories struct{ *fakeStores }
 
+// Prepare implements memory.Store. Create prepares the memory.
+func (f fakeMemories) Prepare(context.Context, tenant.Scope, memory.NewMemory) (memory.Prepared, error) {
+	return memory.Prepared{}, nil
+}
+
 func (f fakeMemories) Create(_ context.Context, scope tenant.Scope, m memory.NewMemory) (memory.Created, error) {
 	u, end, err := f.begin(scope)
 	defer end()

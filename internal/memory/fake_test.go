@@ -40,12 +40,16 @@ type fakes struct {
 	unmerged UnmergeInput
 	listed   int
 
-	storeFails, indexFails, embedFails, searchFails, bucketsFail error
+	storeFails, prepareFails, indexFails, embedFails, searchFails, bucketsFail error
 }
 
 func newService(f *fakes) *Service {
 	return NewService(Config{Store: f, Buckets: f, Searcher: f, Index: fakeIndex{f: f}, Embedders: retrieve.Embedders{0: f},
 		CountTokens: func(text string) int { return len(strings.Fields(text)) }})
+}
+
+func (f *fakes) Prepare(_ context.Context, _ tenant.Scope, m NewMemory) (Prepared, error) {
+	return Prepared{Bucket: 7, Units: make([]retrieve.UnitID, len(m.Units))}, f.prepareFails
 }
 
 func (f *fakes) Create(_ context.Context, _ tenant.Scope, m NewMemory) (Created, error) {

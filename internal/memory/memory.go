@@ -87,7 +87,8 @@ type NewMemory struct {
 	// any attributes if it has none.
 	Repeats []Repeat
 	// Similar are reported in Created, also to a retry.
-	Similar []SimilarMemory
+	Similar  []SimilarMemory
+	Prepared Prepared // optional
 }
 
 // SimilarMemory is a memory that says nearly the same as a new one.
@@ -102,6 +103,13 @@ type SimilarMemory struct {
 type Links struct {
 	Supersedes   []string
 	SupersededBy string
+}
+
+// Prepared is what Store.Prepare read, which may have changed when the memory is created.
+type Prepared struct {
+	Bucket    int64             // 0 if it does not exist
+	Duplicate string            // the existing memory that Created.Duplicate describes; "" for none
+	Units     []retrieve.UnitID // reserved ids, one for each unit
 }
 
 // Created is the result of Create.
@@ -151,10 +159,7 @@ type Labels struct {
 // Store stores memories. internal/postgres implements it. Each write commits the
 // rows, the quota usage and the index job in one transaction.
 type Store interface {
-	// Create stores a memory, unless the bucket contains one with exactly this text and
-	// these attributes, or the user has one that it Repeats. It
-	// returns ErrBucketNotFound, or Forbidden when a quota is exceeded.
-	Create(ctx context.Context, scope tenant.Scope, m NewMemory) (Created, error)
+	Creator
 	// List returns memories in order and reports whether more follow. It returns
 	// ErrBucketNotFound for an unknown bucket.
 	List(ctx context.Context, scope tenant.Scope, f Filter) ([]Memory, bool, error)
@@ -180,6 +185,16 @@ type Store interface {
 	Counter
 	Deleter
 	Merger
+}
+
+// Creator is the part of a Store that stores new memories.
+type Creator interface {
+	// Prepare reads what Create needs of a memory whose vectors are not known yet. It is optional.
+	Prepare(ctx context.Context, scope tenant.Scope, m NewMemory) (Prepared, error)
+	// Create stores a memory, unless the bucket contains one with exactly this text and
+	// these attributes, or the user has one that it Repeats. It
+	// returns ErrBucketNotFound, or Forbidden when a quota is exceeded.
+	Create(ctx context.Context, scope tenant.Scope, m NewMemory) (Created, error)
 }
 
 // Counter is the part of a Store that counts and finds memories without reading them.

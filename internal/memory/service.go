@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -79,9 +80,14 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 	}
 	in.Attributes = in.Normalize(&fault.Fields{})
 	units := retrieve.MemoryUnits(in.Text)
+	m := NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units, Repeats: repeats(in.Text)}
+	var prepared Prepared
+	var wait sync.WaitGroup
+	wait.Go(func() { prepared, _ = s.Store.Prepare(ctx, who.Scope, m) }) // on failure Create does it
 	links, duplicates := compare(in.Text, s.similar(ctx, who, in.Text, "", in.Subject(), units))
-	created, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units,
-		Links: links, Repeats: repeats(in.Text), Similar: duplicates})
+	wait.Wait()
+	m.Prepared, m.Links, m.Similar = prepared, links, duplicates
+	created, err := s.Store.Create(ctx, who.Scope, m)
 	if err != nil {
 		return Created{}, fmt.Errorf("store memory: %w", err)
 	}

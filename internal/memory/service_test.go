@@ -64,9 +64,13 @@ func TestCreateEmbedsIfAvailable(t *testing.T) {
 		t.Errorf("f.created.Tokens = %d, want 3", f.created.Tokens)
 	}
 
-	f.embedFails = errUnavailable
+	if f.created.Prepared.Bucket != 7 || len(f.created.Prepared.Units) != 1 {
+		t.Errorf("prepared: %+v, want what the store prepared for one unit", f.created.Prepared)
+	}
+
+	f.embedFails, f.prepareFails = errUnavailable, errUnavailable
 	if _, err := newService(f).Create(t.Context(), alice, CreateInput{Text: "words"}); err != nil {
-		t.Errorf("Create without the embedder: %v, want success", err)
+		t.Errorf("Create without the embedder and a preparation: %v, want success", err)
 	}
 	if len(f.created.Units) != 1 || f.created.Units[0].Vector != nil {
 		t.Errorf("units = %+v, want one without a vector", f.created.Units)

@@ -27,6 +27,19 @@ var _ memory.Store = Memories{}
 // Memories returns the store of memories.
 func (d *DB) Memories() Memories { return Memories{d} }
 
+// Prepare implements memory.Store.
+func (m Memories) Prepare(ctx context.Context, scope tenant.Scope, in memory.NewMemory) (memory.Prepared, error) {
+	var row db.PrepareMemoryRow
+	err := m.DB.reserveScope(ctx, scope, func(_ db.DBTX, q *db.Queries) (err error) {
+		row, err = q.PrepareMemory(ctx, preparation(scope, in))
+		return err
+	})
+	if err != nil {
+		return memory.Prepared{}, fmt.Errorf("prepare memory: %w", err)
+	}
+	return memory.Prepared{Bucket: row.Bucket, Duplicate: row.Duplicate, Units: unitIDs(row.Units)}, nil
+}
+
 // Create implements memory.Store. Each version counts toward the storage quota;
 // the first version is the memory itself.
 func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewMemory) (memory.Created, error) {
@@ -45,6 +58,7 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 		if !errors.Is(err, errChanged) {
 			break
 		}
+		in.Prepared = memory.Prepared{}
 	}
 	return memory.Created{}, fmt.Errorf("create memory: %w", err)
 }
@@ -80,9 +94,7 @@ type memoryAnswer struct {
 	Similar []memory.SimilarMemory `json:"similar,omitempty"`
 }
 
-// prepareMemory reads what a new memory needs, without the lock on the usage row. It creates the default
-// bucket if that does not exist.
-func prepareMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in memory.NewMemory) (db.PrepareMemoryRow, error) {
+func preparation(scope tenant.Scope, in memory.NewMemory) db.PrepareMemoryParams {
 	p := db.PrepareMemoryParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), BucketID: in.Bucket, Text: in.Text,
 		AgentID: in.AgentID, RunID: in.RunID, Tags: orEmpty(in.Tags), Metadata: metadataColumn(in.Metadata), Units: integer(len(in.Units)),
@@ -90,6 +102,16 @@ func prepareMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in me
 	for _, r := range in.Repeats {
 		p.Repeats, p.Days = append(p.Repeats, r.Text), append(p.Days, r.Day)
 	}
+	return p
+}
+
+// prepareMemory reads what a new memory needs, without the lock on the usage row, unless it was read before and the memory is no duplicate:
+// CreateMemory fails if that has changed. It creates the default bucket if that does not exist.
+func prepareMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in memory.NewMemory) (db.PrepareMemoryRow, error) {
+	if before := in.Prepared; before.Bucket != 0 && before.Duplicate == "" {
+		return db.PrepareMemoryRow{Bucket: before.Bucket, Units: int64s(before.Units)}, nil
+	}
+	p := preparation(scope, in)
 	row, err := q.PrepareMemory(ctx, p)
 	if err != nil || row.Bucket != 0 {
 		return row, err
@@ -161,6 +183,7 @@ func (m Memories) whyNotCreated(ctx context.Context, scope tenant.Scope, in memo
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
+		in.Prepared = memory.Prepared{}
 		now, err := prepareMemory(ctx, q, scope, in)
 		if err != nil {
 			return err

@@ -18,22 +18,27 @@ type reads func(tx db.DBTX, q *db.Queries) error
 // its scope as a transaction of its own: one round trip instead of the three of inScope, and the
 // same snapshots, because a transaction of inScope also has one for each statement.
 func (d *DB) readScope(ctx context.Context, scope tenant.Scope, do reads) error {
-	return d.read(ctx, scope.Tenant, strconv.FormatInt(int64(scope.User), 10), do)
+	return d.read(ctx, scope.Tenant, reader{user: strconv.FormatInt(int64(scope.User), 10), enter: enterScope}, do)
+}
+
+// reserveScope is readScope for statements that take ids of a sequence, which PostgreSQL counts as writing.
+func (d *DB) reserveScope(ctx context.Context, scope tenant.Scope, do reads) error {
+	return d.read(ctx, scope.Tenant, reader{user: strconv.FormatInt(int64(scope.User), 10), enter: enterWritableScope}, do)
 }
 
 // readTenant is readScope for the rows of all users of a tenant.
 func (d *DB) readTenant(ctx context.Context, id tenant.ID, do reads) error {
-	return d.read(ctx, id, allUsers, do)
+	return d.read(ctx, id, reader{user: allUsers, enter: enterScope}, do)
 }
 
-func (d *DB) read(ctx context.Context, t tenant.ID, user string, do reads) error {
-	id, ok := parseID(string(t))
-	if !ok {
+func (d *DB) read(ctx context.Context, t tenant.ID, r reader, do reads) error {
+	var ok bool
+	if r.tenant, ok = parseID(string(t)); !ok {
 		return unknownTenant(t)
 	}
 	var err error
 	for range attempts {
-		err = d.readOnce(ctx, reader{tenant: id, user: user}, do)
+		err = d.readOnce(ctx, r, do)
 		if !lost(err) {
 			break
 		}
@@ -55,15 +60,19 @@ func (d *DB) readOnce(ctx context.Context, r reader, do reads) error {
 type reader struct {
 	conn         *pgx.Conn
 	tenant, user string
+	enter        string // one of the following
 }
 
-// enterScope sets the scope of a transaction that must not write.
-const enterScope = "select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true), set_config('transaction_read_only', 'on', true)"
+const (
+	enterWritableScope = "select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true)"
+	// enterScope sets the scope of a transaction that must not write.
+	enterScope = enterWritableScope + ", set_config('transaction_read_only', 'on', true)"
+)
 
 // Query implements db.DBTX. PostgreSQL runs the statements of a batch in one transaction.
 func (r reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	var batch pgx.Batch
-	batch.Queue(enterScope, r.tenant, r.user)
+	batch.Queue(r.enter, r.tenant, r.user)
 	batch.Queue(sql, args...)
 	return send(ctx, r.conn, &batch)
 }

@@ -51,7 +51,7 @@ func (d *DB) writeOnce(ctx context.Context, tenant, user string, do work) error 
 	defer conn.Release()
 	w := &writer{conn: conn.Conn(), batch: &pgx.Batch{}}
 	w.batch.Queue("begin")
-	w.batch.Queue("select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true)", tenant, user)
+	w.batch.Queue(enterWritableScope, tenant, user)
 	defer w.rollback(context.WithoutCancel(ctx))
 	if err := do(w, db.New(w)); err != nil {
 		return err

@@ -25,6 +25,15 @@ func TestMemoryRoundTrips(t *testing.T) {
 	var id, kept string
 	vector := randomUnit(rand.New(rand.NewPCG(1, 1)))
 	create := func() { id = b.remember(t, b.users[0], uuid.NewString(), nil) }
+	var prepared memory.NewMemory
+	prepare := func() { prepared = b.prepare(t, newMemory(uuid.NewString())) }
+	createPrepared := func() {
+		created, err := b.Memories().Create(t.Context(), b.users[0], prepared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = created.ID
+	}
 	embed := func() {
 		if err := b.SaveVectors(t.Context(), b.users[0].Tenant, 0, map[retrieve.UnitID][]float32{retrieve.UnitID(1): vector}); err != nil {
 			t.Fatal(err)
@@ -52,7 +61,8 @@ func TestMemoryRoundTrips(t *testing.T) {
 	}
 	kept = b.remember(t, b.users[0], "kept", nil)
 	for range 3 { // creates the bucket, and prepares the statements
-		create()
+		prepare()
+		createPrepared()
 		embed()
 		confirm()
 		remove()
@@ -66,7 +76,7 @@ func TestMemoryRoundTrips(t *testing.T) {
 		do   func()
 		want int64
 	}{
-		{"creation", create, 3}, {"vectors", embed, 3}, {"confirmation", confirm, 1}, {"deletion", remove, 3},
+		{"preparation", prepare, 1}, {"creation after it", createPrepared, 2}, {"vectors", embed, 3}, {"confirmation", confirm, 1}, {"deletion", remove, 3},
 		{"creation", create, 3}, {"deletion that can be undone", undoable, 4},
 		{"creation", create, 3}, {"merge", merge, 6},
 	} {
