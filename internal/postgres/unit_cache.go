@@ -228,7 +228,7 @@ func (v *storedUnits) among(existing []retrieve.UnitID, hash int64) *storedUnits
 }
 
 // parallelScores is the number of units that are scored by a goroutine.
-const parallelScores = 4096
+const parallelScores = 1024
 
 // score returns the cosine of each unit. All vectors have the same length, that of their generation.
 func (v *storedUnits) score(vector []float32) []retrieve.Hit {
