@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
-	"runtime/debug"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -150,7 +149,7 @@ func (c *serveCommand) serve(ctx context.Context, server *apiserver.Server, list
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", server.MetricsHandler())
 	metrics := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	debug.FreeOSMemory() // what only starting needed
+	releaseStartMemory(ctx, log)
 	log.InfoContext(ctx, "serving", "address", public.Addr().String(), "metrics", private.Addr().String())
 
 	group, ctx := errgroup.WithContext(ctx)
