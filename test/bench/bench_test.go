@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
@@ -55,9 +56,10 @@ func TestBench(t *testing.T) {
 		users, counts = append(users, "u"+s), append(counts, count)
 	}
 	b := &bench{TB: t, report: report{Machine: thisMachine()}, http: newHTTP(), writer: newWriter(1), n: n}
+	b.residentWithoutModel(t)
 	b.server = installation.ServeLocal(t, append(users, "chats")...)
 	dropChecks(t, b.server)
-	b.resident("API server, idle, with the local model")
+	b.resident("API server, idle, with the local model", 120)
 	b.floor = newFloor(t, b.server)
 	if *full {
 		b.peers = startPeers(t)
@@ -72,7 +74,7 @@ func TestBench(t *testing.T) {
 	b.read(users[last], counts[last])
 	b.bulkDelete(users[last], counts[last])
 	b.ingest()
-	b.resident("API server, after the run")
+	b.resident("API server, after the run", 250)
 	b.ratios(counts)
 	t.Logf("\n%s", &b.report)
 	save(t, &b.report)
@@ -111,9 +113,26 @@ func (b *bench) usage() usage {
 	return u
 }
 
-func (b *bench) resident(name string) {
+// resident measures the resident memory of the server. atMost is the target in MiB.
+func (b *bench) resident(name string, atMost int64) {
 	b.Helper()
-	b.report.Memory = append(b.report.Memory, footprint{name, b.usage().resident})
+	f := footprint{name, b.usage().resident, atMost}
+	if f.Bytes > atMost<<20 && !*full {
+		b.Error(f)
+	}
+	b.report.Memory = append(b.report.Memory, f)
+}
+
+// residentWithoutModel measures an idle server that uses an embedding endpoint, and stops it.
+func (b *bench) residentWithoutModel(t *testing.T) {
+	t.Helper()
+	t.Run("WithoutModel", func(t *testing.T) {
+		endpoint := httptest.NewServer(http.NotFoundHandler()) // nothing is embedded
+		t.Cleanup(endpoint.Close)
+		idle := bench{TB: t, server: installation.Serve(t, installation.ServerOptions{Embeddings: endpoint.URL})}
+		idle.resident("API server, idle, without a local model", 60)
+		b.report.Memory = append(b.report.Memory, idle.report.Memory...)
+	})
 }
 
 // alternate does n rounds of operations, which add to their series, and adds the server's usage to one of them.

@@ -56,6 +56,16 @@ type report struct {
 type footprint struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
+	// AtMost is the target in MiB; 0 if there is none.
+	AtMost int64 `json:"atMostMiB,omitempty"`
+}
+
+func (f footprint) String() string {
+	text := fmt.Sprintf("resident memory, %s: %d MiB", f.Name, f.Bytes>>20)
+	if f.AtMost > 0 {
+		text += fmt.Sprintf(" (at most %d)", f.AtMost)
+	}
+	return text
 }
 
 // row returns the series of an operation.
@@ -146,7 +156,7 @@ func (r *report) String() string {
 	_ = w.Flush()
 	out.WriteString("\n")
 	for _, m := range r.Memory {
-		fmt.Fprintf(&out, "resident memory, %s: %d MiB\n", m.Name, m.Bytes>>20)
+		fmt.Fprintln(&out, m)
 	}
 	for _, f := range r.Facts {
 		fmt.Fprintln(&out, f)

@@ -157,6 +157,6 @@ func (s *scale) resident(subject string, points []point) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		s.report.Memory = append(s.report.Memory, footprint{fmt.Sprintf("API server, %s: %d", subject, p.size), u.resident})
+		s.report.Memory = append(s.report.Memory, footprint{Name: fmt.Sprintf("API server, %s: %d", subject, p.size), Bytes: u.resident})
 	}
 }
