@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -41,7 +42,7 @@ type locale struct {
 	printer  *printing.Printer
 	pages    map[string]func() *template.Template
 	markdown goldmark.Markdown
-	errors   []pattern
+	errors   func() []pattern // compiled when the first error is rendered
 	script   map[string]entry // the messages of app.js that differ from their keys
 }
 
@@ -51,7 +52,7 @@ var scriptMessage = regexp.MustCompile(`\bt\(("(?:[^"\\]|\\.)*")`)
 func newLocale(lang string, c messageCatalog, script []string) *locale {
 	tag := language.MustParse(lang)
 	l := &locale{messageCatalog: c, lang: lang, printer: printing.NewPrinter(tag, printing.Catalog(c.build(tag))),
-		errors: patternsOf(c.Errors), script: map[string]entry{}}
+		errors: sync.OnceValue(func() []pattern { return patternsOf(c.Errors) }), script: map[string]entry{}}
 	l.markdown = newMarkdown(l)
 	for _, key := range script {
 		if e, ok := c.Messages[key]; ok {

@@ -44,7 +44,7 @@ func patternsOf(texts map[string]string) []pattern {
 // reason returns an error message of the domain in the language; the message itself if
 // the catalog has none of its format.
 func (l *locale) reason(message string) string {
-	for _, p := range l.errors {
+	for _, p := range l.errors() {
 		if args := p.expression.FindStringSubmatch(message); args != nil {
 			return l.fill(p.text, args[1:])
 		}
@@ -81,7 +81,7 @@ func (l *locale) term(name string) string {
 // explain returns the message of an error in the language, as sentences.
 func (l *locale) explain(err error, message string) string {
 	f, ok := errors.AsType[*fault.Error](err)
-	if !ok || len(l.errors) == 0 || len(f.Fields) == 0 {
+	if !ok || len(l.Errors) == 0 || len(f.Fields) == 0 {
 		return sentence(l.reason(message))
 	}
 	parts := make([]string, len(f.Fields))
