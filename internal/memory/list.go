@@ -15,14 +15,16 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
+// DefaultCount is the page size if the request sets no count.
+const DefaultCount = 10
+
+// Pages of memories that are read at a time.
 const (
-	// DefaultCount is the page size if the request sets no count.
-	DefaultCount = 10
-	// page is the number of memories read at a time; each has up to 32 KiB. After short ones,
-	// which have fewer than shortTokens on average, longPage are read.
-	page        = 200
-	longPage    = 1000
-	shortTokens = 256
+	// ShortPage is the number of memories read at a time. It is LongPage if the memories have ShortTokens or
+	// more on average: each has up to 32 KiB.
+	ShortPage   = 1000
+	LongPage    = 200
+	ShortTokens = 256
 )
 
 // ListInput selects memories.
@@ -108,18 +110,15 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, pack *packer) (bool, error) {
 	f := Filter{Bucket: in.Bucket, Where: in.Where, Newest: in.Newest, AsOf: in.AsOf, Skip: in.Skip}
 	for {
-		f.Limit = pack.remaining()
+		f.Limit = pack.remaining(ShortPage)
 		batch, more, err := s.Store.List(ctx, who.Scope, f)
 		if err != nil {
 			return false, fmt.Errorf("list memories: %w", err)
 		}
-		pack.out = slices.Grow(pack.out, min(len(batch), pack.remaining()))
-		for _, m := range batch {
-			if !pack.add(m) {
-				return true, nil
-			}
+		if pack.addAll(batch) < len(batch) {
+			return true, nil
 		}
-		if !more || len(batch) == 0 || pack.remaining() == 0 {
+		if !more || len(batch) == 0 || pack.remaining(ShortPage) == 0 {
 			return more && len(batch) > 0, nil
 		}
 		// Skipping the memories that were read would cost as much as reading them.
@@ -159,16 +158,33 @@ type packer struct {
 	out    []Memory
 }
 
-// remaining returns the number of memories to read next.
-func (p *packer) remaining() int {
-	n := page
-	if p.tokens < shortTokens*int64(len(p.out)) {
-		n = longPage
+// page returns the number of memories to read next by id.
+func (p *packer) page() int {
+	if p.tokens < ShortTokens*int64(len(p.out)) {
+		return ShortPage
 	}
+	return LongPage
+}
+
+// remaining returns the number of memories that are missing, at most those of a page.
+func (p *packer) remaining(page int) int {
 	if p.count < 0 {
-		return n
+		return page
 	}
-	return min(n, p.count-len(p.out))
+	return min(page, p.count-len(p.out))
+}
+
+// addAll adds memories while add does, and returns their number. It keeps the first list that is added.
+func (p *packer) addAll(list []Memory) int {
+	if len(p.out) == 0 {
+		p.out = list[:0:len(list)]
+	}
+	for i, m := range list {
+		if !p.add(m) {
+			return i
+		}
+	}
+	return len(list)
 }
 
 // add adds the memory unless it would exceed the token limit. The first memory is

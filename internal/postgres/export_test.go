@@ -12,6 +12,7 @@ var (
 	InTx       = (*DB).inTx
 
 	SelectMemories = selectMemories
+	PageLimit      = pageLimit
 )
 
 // Statements whose plans are tested.

@@ -21,16 +21,21 @@ func TestListReadsFewRows(t *testing.T) {
 	}
 	exec(t, b.owner, "update memories m set superseded_by = n.id, superseded_at = now() from memories n where n.seq = m.seq + 1 and m.seq % 10 = 0")
 	conn := session(t, d, scope)
-	page := "select m.* from memories m where m.tenant_id = $1 and m.user_id = $2 order by m.seq offset $4 limit $5"
-	exec(t, conn, "prepare listed (uuid, bigint, timestamptz, int, int) as "+postgres.SelectMemories(page)+" order by m.seq")
-	exec(t, conn, "prepare selected (uuid, bigint, timestamptz, uuid[]) as "+postgres.SelectMemories(postgres.MemoriesByID))
+	list := "from memories m where m.tenant_id = $1 and m.user_id = $2 order by m.seq offset $3"
+	page := "select m.* " + list + " limit " + postgres.PageLimit(list)
+	then := "select m.* from memories m where m.tenant_id = $1 and m.user_id = $2 and m.created_at < $5 order by m.seq offset $3 limit $4"
+	exec(t, conn, "prepare listed (uuid, bigint, int, int) as "+postgres.SelectMemories(page, "")+" order by m.seq")
+	exec(t, conn, "prepare listed_then (uuid, bigint, int, int, timestamptz) as "+postgres.SelectMemories(then, "$5")+" order by m.seq")
+	exec(t, conn, "prepare selected (uuid, bigint, uuid[]) as "+postgres.SelectMemories(postgres.MemoriesByID, ""))
 	var ids string
 	if err := conn.QueryRow(t.Context(), "select string_agg(id::text, ',') from memories where seq <= $1", wanted).Scan(&ids); err != nil {
 		t.Fatal(err)
 	}
 	forEachPlan(t, b, conn, "memories, memory_versions, buckets", func(plans string) {
-		for query, args := range map[string]string{"listed": fmt.Sprintf("0, %d", wanted), "selected": "'{" + ids + "}'"} {
-			plan := explain(t, conn, fmt.Sprintf("execute %s ('%s', %d, null, %s)", query, scope.Tenant, scope.User, args))
+		for query, args := range map[string]string{
+			"listed": fmt.Sprintf("0, %d", wanted), "listed_then": fmt.Sprintf("0, %d, now()", wanted), "selected": "'{" + ids + "}'",
+		} {
+			plan := explain(t, conn, fmt.Sprintf("execute %s ('%s', %d, %s)", query, scope.Tenant, scope.User, args))
 			if plan.Rows != wanted {
 				t.Errorf("%s, %s: %v rows, want %d", query, plans, plan.Rows, wanted)
 			}

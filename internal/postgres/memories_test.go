@@ -328,3 +328,38 @@ func TestLabels(t *testing.T) {
 		}
 	}
 }
+
+// A listing of long memories is limited, in both orders and from any memory.
+func TestListReadsFewLongMemories(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	b.remember(t, scope, "first", nil)
+	const memories = memory.LongPage + 20
+	exec(t, b.owner, `insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens)
+		select tenant_id, user_id, gen_random_uuid(), seq + n, bucket_id, 'note ' || n, 1 from memories, generate_series(1, $1::int) n`, memories-1)
+	defer exec(t, b.owner, "delete from memories where text like 'note %'") // before the counters are compared
+	for name, test := range map[string]struct {
+		tokens int
+		filter memory.Filter
+		want   int
+		more   bool
+	}{
+		"Short":   {memory.ShortTokens - 1, memory.Filter{Limit: memory.ShortPage}, memories, false},
+		"Limited": {memory.ShortTokens - 1, memory.Filter{Limit: memories - 1}, memories - 1, true},
+		"Long":    {memory.ShortTokens, memory.Filter{Limit: memory.ShortPage}, memory.LongPage, true},
+		"Newest":  {memory.ShortTokens, memory.Filter{Limit: memory.ShortPage, Newest: true}, memory.LongPage, true},
+		"Skip":    {memory.ShortTokens, memory.Filter{Limit: memory.ShortPage, Skip: 20}, memory.LongPage, false},
+		"Few":     {memory.ShortTokens, memory.Filter{Limit: memory.ShortPage, Skip: 21}, memory.LongPage - 1, false},
+		"AsOf":    {memory.ShortTokens, memory.Filter{Limit: memory.ShortPage, AsOf: time.Now().Add(time.Hour)}, memory.LongPage, true},
+	} {
+		exec(t, b.owner, "update memories set tokens = $1", test.tokens)
+		list, more, err := b.Memories().List(t.Context(), scope, test.filter)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if len(list) != test.want || more != test.more {
+			t.Errorf("%s: %d memories, more %t, want %d, %t", name, len(list), more, test.want, test.more)
+		}
+	}
+}

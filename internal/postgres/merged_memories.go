@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -126,16 +125,15 @@ func (m Memories) ListMerged(ctx context.Context, scope tenant.Scope, id string)
 // restored.
 const mergedByID = `select g.tenant_id, g.user_id, g.id, g.seq, (select b.id from buckets b where b.tenant_id = $1 and b.user_id = $2
 		and (b.id = g.bucket_id or b.is_default) order by b.id = g.bucket_id desc limit 1) as bucket_id,
-	g.text, g.tokens, g.source, g.version, g.created_at, g.updated_at, g.superseded_by, g.superseded_at, g.agent_id, g.run_id, g.tags, g.metadata
-	from merged_memories g where g.tenant_id = $1 and g.user_id = $2 and g.id = any($4::uuid[]) and $3::timestamptz is null limit 1`
+	g.text, g.tokens, g.source, g.version, g.created_at, g.updated_at, g.superseded_by, g.superseded_at, g.agent_id, g.run_id, g.tags, g.metadata, g.attribute_bytes
+	from merged_memories g where g.tenant_id = $1 and g.user_id = $2 and g.id = any($3::uuid[]) limit 1`
 
 // GetMerged implements memory.Store.
 func (m Memories) GetMerged(ctx context.Context, scope tenant.Scope, id string) (memory.Memory, error) {
 	var out memory.Memory
 	ids := parseIDs([]string{id})
 	err := m.DB.readScope(ctx, scope, func(tx db.DBTX, q *db.Queries) error {
-		found, err := queryMemories(ctx, tx, len(ids), selectMemories(mergedByID),
-			string(scope.Tenant), int64(scope.User), optionalTime(time.Time{}), ids)
+		found, err := queryMemories(ctx, tx, len(ids), selectMemories(mergedByID, ""), string(scope.Tenant), int64(scope.User), ids)
 		if err != nil {
 			return err
 		}
