@@ -11,8 +11,9 @@ var (
 	WriteScope = (*DB).writeScope
 	InTx       = (*DB).inTx
 
-	SelectMemories = selectMemories
-	PageLimit      = pageLimit
+	SelectMemories  = selectMemories
+	PageLimit       = pageLimit
+	WithGenericPlan = withGenericPlan
 )
 
 // Statements whose plans are tested.

@@ -82,6 +82,9 @@ func listMemories(ctx context.Context, tx db.DBTX, scope tenant.Scope, f memory.
 	if f.Limit > memory.LongPage {
 		limit = pageLimit(sql)
 	}
+	if f.Where.IsZero() { // its columns have indexes, too
+		tx = withGenericPlan(tx)
+	}
 	return queryMemories(ctx, tx, f.Limit+1, selectMemories("select m.* "+sql+" limit "+limit, asOf)+order, args...)
 }
 

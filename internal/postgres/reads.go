@@ -67,7 +67,19 @@ const (
 	enterWritableScope = "select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true)"
 	// enterScope sets the scope of a transaction that must not write.
 	enterScope = enterWritableScope + ", set_config('transaction_read_only', 'on', true)"
+	// enterGenericScope is enterScope for statements whose plans do not depend on their parameters.
+	enterGenericScope = enterScope + ", set_config('plan_cache_mode', 'force_generic_plan', true)"
 )
+
+// withGenericPlan returns a reader that does not plan a prepared statement again for each execution. PostgreSQL does if it estimates
+// that the rows of a limit in a parameter, which it does not know, cost more than planning.
+func withGenericPlan(tx db.DBTX) db.DBTX {
+	if r, ok := tx.(reader); ok {
+		r.enter = enterGenericScope
+		return r
+	}
+	return tx
+}
 
 // Query implements db.DBTX. PostgreSQL runs the statements of a batch in one transaction.
 func (r reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {

@@ -86,3 +86,26 @@ func TestReadScopeEndsWithItsStatement(t *testing.T) {
 		t.Errorf("transaction_read_only = %s after reads, want off", readOnly)
 	}
 }
+
+// A generic plan is forced for the statement only.
+func TestReadWithGenericPlan(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	var modes []string
+	err := postgres.ReadScope(b.DB, t.Context(), b.users[0], func(tx db.DBTX, _ *db.Queries) error {
+		for _, tx := range []db.DBTX{tx, postgres.WithGenericPlan(tx), tx} {
+			var mode string
+			if err := tx.QueryRow(t.Context(), "select current_setting('plan_cache_mode')").Scan(&mode); err != nil {
+				return err
+			}
+			modes = append(modes, mode)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"auto", "force_generic_plan", "auto"}, modes); d != "" {
+		t.Errorf("plan_cache_mode: -want +got\n%s", d)
+	}
+}
