@@ -21,6 +21,7 @@ const (
 	MemoriesByID = memoriesByID
 	PromoteJobs  = promoteJobs
 	PromotePlan  = promotePlan
+	AddedUnits   = addedUnits
 )
 
 // MaxCachedUnits is maxCachedUnits.

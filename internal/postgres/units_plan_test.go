@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -38,6 +39,18 @@ func (n planNode) most() (planNode, float64) {
 		}
 	}
 	return node, rows
+}
+
+// read returns the number of rows that all nodes read from tables with this prefix.
+func (n planNode) read(table string) float64 {
+	rows := 0.0
+	if strings.HasPrefix(n.Relation, table) {
+		rows = n.Loops * (n.Rows + n.Filtered + n.JoinFiltered + n.Rechecked + n.IndexFiltered)
+	}
+	for _, child := range n.Plans {
+		rows += child.read(table)
+	}
+	return rows
 }
 
 // find returns the first node of a type.
@@ -115,6 +128,34 @@ func TestDescribeMemoriesReadsFewRows(t *testing.T) {
 			if node, rows := plan.most(); rows > memories+1 {
 				t.Errorf("%s, %s: %s of %s reads %v rows, want at most each unit once, %d", query, plans, node.Type, node.Relation, rows, memories)
 			}
+		}
+	})
+}
+
+// The validation of cached units reads each unit of the user once, and the added and the missing ones by their ids.
+func TestAddedUnitsReadsFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope := b.users[0]
+	b.remember(t, scope, "first", nil)
+	const units = 2000
+	exec(t, b.owner, `insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
+		select tenant_id, user_id, 1, group_id, memory_id, 0, 4, tsv, decode(repeat('0028', 384), 'hex'), 1 from units, generate_series(2, $1::int) n`, units)
+	var missing, last retrieve.UnitID
+	if err := b.owner.QueryRow(t.Context(), "select min(id), max(id) - 3 from units").Scan(&missing, &last); err != nil {
+		t.Fatal(err)
+	}
+	conn := session(t, d, scope)
+	exec(t, conn, "prepare added (uuid, bigint, smallint, bigint, smallint, int, bigint[], text) as "+postgres.AddedUnits)
+	forEachPlan(t, b, conn, "units", func(plans string) {
+		plan := explain(t, conn, fmt.Sprintf("execute added ('%s', %d, 1, %d, 1, 2001, '{%d}', 'words')", scope.Tenant, scope.User, last, missing))
+		if plan.Rows != 1+3+1 {
+			t.Errorf("%s: %v rows, want the summary, three added units and a missing one", plans, plan.Rows)
+		}
+		if n := plan.read("units"); n > units+10 {
+			t.Errorf("%s: %v rows of units were read, want each once and few again, %d", plans, n, units+10)
 		}
 	})
 }

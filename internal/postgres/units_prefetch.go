@@ -173,7 +173,7 @@ func (r *readUnits) readAdded(ctx context.Context, tx db.DBTX, key unitKey, know
 	r.added.reset()
 	r.missing.reset()
 	*r = readUnits{added: r.added, missing: r.missing}
-	rows, err := tx.Query(ctx, addedUnits, string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last), int16(key.generation),
+	rows, err := withGenericPlan(tx).Query(ctx, addedUnits, string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last), int16(key.generation),
 		limit+1, int64s(known.missing.ids), queriedWords(text))
 	if err != nil {
 		return err
