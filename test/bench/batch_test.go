@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
@@ -33,10 +35,7 @@ func (f *floor) fill(t testing.TB, n int) batches {
 		size := min(page, n-first)
 		keys, vectors := make([]int64, size), make([][]float32, size)
 		for i := range keys {
-			keys[i], vectors[i] = int64(first+i+1), make([]float32, installation.ModelDimensions)
-			for j := range vectors[i] {
-				vectors[i][j] = r.Float32()
-			}
+			keys[i], vectors[i] = int64(first+i+1), randomVector(r)
 		}
 		if _, err := f.milvus.Insert(t.Context(), collection, "", entity.NewColumnInt64("id", keys),
 			entity.NewColumnFloatVector("embedding", installation.ModelDimensions, vectors)); err != nil {
@@ -50,7 +49,40 @@ func (f *floor) fill(t testing.TB, n int) batches {
 		}
 		out.rows, out.keys = append(out.rows, ids), append(out.keys, keys)
 	}
+	execute(t, f.server, "vacuum analyze bench_rows") // like the memories
 	return out
+}
+
+// fillIndexed creates memories of a user directly, and their vectors in the index.
+func (b *bench) fillIndexed(user string, n int) {
+	b.Helper()
+	newVolume(b.TB).load(b.TB, b.server, []holder{{b.server.Tenant, b.server.Users[user], n}}, true)
+	rows, err := b.server.Owner.Query(b.Context(), "select id, group_id from units where tenant_id = $1 and user_id = $2 order by id",
+		b.server.Tenant, b.server.Users[user])
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(3, 1))
+	entry := retrieve.Entry{User: int64(b.server.Users[user]), Kind: retrieve.Memory}
+	var entries []retrieve.Entry
+	if _, err := pgx.ForEachRow(rows, []any{&entry.ID, &entry.Group}, func() error {
+		entry.Vector = randomVector(r)
+		entries = append(entries, entry)
+		return nil
+	}); err != nil {
+		b.Fatal(err)
+	}
+	if err := b.server.Index.Upsert(b.Context(), b.server.Tenant, b.server.Placement, entries); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func randomVector(r *rand.Rand) []float32 {
+	v := make([]float32, installation.ModelDimensions)
+	for i := range v {
+		v[i] = r.Float32()
+	}
+	return v
 }
 
 func (f *floor) makeCollection(t testing.TB) {

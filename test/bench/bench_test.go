@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
@@ -57,7 +58,7 @@ func TestBench(t *testing.T) {
 	}
 	b := &bench{TB: t, report: report{Machine: thisMachine()}, http: newHTTP(), writer: newWriter(1), n: n}
 	b.residentWithoutModel(t)
-	b.server = installation.ServeLocal(t, append(users, "chats")...)
+	b.server = installation.ServeLocal(t, append(users, "chats", "bulk")...)
 	dropChecks(t, b.server)
 	b.resident("API server, idle, with the local model", 120)
 	b.floor = newFloor(t, b.server)
@@ -72,7 +73,7 @@ func TestBench(t *testing.T) {
 	last := len(users) - 1
 	b.write(users[last], counts[last])
 	b.read(users[last], counts[last])
-	b.bulkDelete(users[last], counts[last])
+	b.bulkDelete("bulk")
 	b.ingest()
 	b.resident("API server, after the run", 250)
 	b.ratios(counts)
@@ -337,11 +338,21 @@ func (b *bench) read(user string, size int) {
 	})
 }
 
-// bulkDelete deletes the memories of a user in batches, and as many rows and vectors with raw calls.
-func (b *bench) bulkDelete(user string, size int) {
+// bulkMemories is the number of memories that are deleted in batches.
+func bulkMemories() int {
+	if *full {
+		return 10 * page
+	}
+	return 40
+}
+
+// bulkDelete deletes the memories of a user in batches, and as many rows and vectors with raw calls. Each deletion
+// begins when the jobs of the one before have ended.
+func (b *bench) bulkDelete(user string) {
 	b.Helper()
-	row := func(subject string) *series { return b.report.row("bulk delete 1000", subject, size) }
-	raw := b.floor.fill(b.TB, size)
+	row := func(subject string) *series { return b.report.row("bulk delete 1000", subject, bulkMemories()) }
+	raw := b.floor.fill(b.TB, bulkMemories())
+	b.fillIndexed(user, bulkMemories())
 	batches := slices.Collect(slices.Chunk(b.as(user).ids(b.TB), page))
 	b.alternate(len(batches), row("Mnemo"), func(i int) {
 		ids := batches[i]
@@ -350,9 +361,26 @@ func (b *bench) bulkDelete(user string, size int) {
 		if out.DeletedCount != len(ids) {
 			b.Fatalf("%d memories were deleted, want %d", out.DeletedCount, len(ids))
 		}
+		b.idle()
 		rows, vectors := raw.deleteBatch(b.TB, i)
 		row("PostgreSQL").add(rows)
 		row("Milvus").add(vectors)
+	})
+}
+
+// idle waits until all units are synchronized with the index.
+func (b *bench) idle() {
+	b.Helper()
+	installation.Eventually(b, time.Minute, func() string {
+		var jobs int
+		if err := b.server.Owner.QueryRow(b.Context(), "select count(*) from river_job where kind = $1 and finalized_at is null",
+			retrieve.SyncArgs{}.Kind()).Scan(&jobs); err != nil {
+			return err.Error()
+		}
+		if jobs > 0 {
+			return fmt.Sprintf("%d jobs have not ended", jobs)
+		}
+		return ""
 	})
 }
 
@@ -373,6 +401,7 @@ func (b *bench) ratios(counts []int) {
 	r.compare("delete ÷ mem0", 1.0, row("delete", "Mnemo"), row("delete", "mem0"))
 	r.compare("list 1000 ÷ select", 2.0, row("list 1000", "Mnemo"), row("list 1000", "PostgreSQL"))
 	r.compare("list 1000 ÷ LangGraph", 1.0, row("list 1000", "Mnemo"), row("list 1000", "LangGraph (no vectors)"))
-	r.compare("bulk delete 1000 ÷ (delete + Milvus)", 2.0, row("bulk delete 1000", "Mnemo"), row("bulk delete 1000", "PostgreSQL"), row("bulk delete 1000", "Milvus"))
+	bulk := func(subject string) *series { return r.row("bulk delete 1000", subject, bulkMemories()) }
+	r.compare("bulk delete 1000 ÷ (delete + Milvus)", 2.0, bulk("Mnemo"), bulk("PostgreSQL"), bulk("Milvus"))
 	r.compare("count ÷ primary key + empty handler", 1.5, row("count", "Mnemo"), row("count", "PostgreSQL"), row("count", "empty handler"))
 }
