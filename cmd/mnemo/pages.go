@@ -14,11 +14,11 @@ import (
 	"syscall"
 )
 
-// releaseStartMemory returns the memory to the system that only starting needed.
+// releaseStartMemory releases memory that was needed only during startup. Nothing may unload a library or unmap a file at the same time.
 func releaseStartMemory(ctx context.Context, log *slog.Logger) {
 	debug.FreeOSMemory()
 	if err := unmapCleanPages(); err != nil {
-		log.WarnContext(ctx, "the program's pages stay mapped until the system reclaims them", "error", err)
+		log.WarnContext(ctx, "failed to release startup memory", "error", err)
 	}
 }
 
@@ -50,11 +50,11 @@ func unmapCleanPages() error {
 type mapping struct{ start, end uintptr }
 
 // cleanMappings returns the read-only mappings of files, in the format of /proc/PID/smaps, whose content is that of
-// the file. Others would lose changes, such as the relocations of a library.
+// the file. Others would lose changes, such as the relocations of a library, which may be in memory or swapped out.
 func cleanMappings(smaps io.Reader) ([]mapping, error) {
 	var out []mapping
 	var current mapping
-	var readOnlyFile bool
+	var clean bool
 	lines := bufio.NewScanner(smaps)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
@@ -63,8 +63,10 @@ func cleanMappings(smaps io.Reader) ([]mapping, error) {
 			if _, err := fmt.Sscanf(fields[0], "%x-%x", &current.start, &current.end); err != nil {
 				return nil, err
 			}
-			readOnlyFile = strings.HasPrefix(fields[1], "r-") && len(fields) > 5 && strings.HasPrefix(fields[5], "/")
-		case len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0" && readOnlyFile:
+			clean = strings.HasPrefix(fields[1], "r-") && len(fields) > 5 && strings.HasPrefix(fields[5], "/")
+		case len(fields) == 3 && (fields[0] == "Anonymous:" || fields[0] == "Swap:"):
+			clean = clean && fields[1] == "0"
+		case len(fields) > 0 && fields[0] == "VmFlags:" && clean: // the last line of a mapping
 			out = append(out, current)
 		}
 	}

@@ -39,17 +39,29 @@ func TestCleanMappings(t *testing.T) {
 	const smaps = `00400000-02516000 r-xp 00000000 fe:00 18 /usr/bin/mnemo
 Rss:               26136 kB
 Anonymous:             0 kB
+Swap:                  0 kB
 VmFlags: rd ex mr mw me
 02516000-05017000 r--p 02116000 fe:00 18 /usr/bin/mnemo
 Anonymous:             0 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me
 05017000-051a9000 rw-p 04c17000 fe:00 18 /usr/bin/mnemo
 Anonymous:             0 kB
+VmFlags: rd wr mr mw me
 7ff27400000-7ff28c00000 r--p 00000000 00:00 0
 Anonymous:             0 kB
+VmFlags: rd mr mw me
 7ff28c00000-7ff28d00000 r--p 00000000 00:00 0 [vvar]
 Anonymous:             0 kB
+VmFlags: rd mr mw me
 7f4d8eda7000-7f4d8edf8000 r--p 01600000 fe:00 19 /usr/lib/libonnxruntime.so.1 (deleted)
 Anonymous:           324 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me
+7f4d8edf9000-7f4d8edfa000 r--p 01600000 fe:00 20 /usr/lib/libc.so.6
+Anonymous:             0 kB
+Swap:                 16 kB
+VmFlags: rd mr mw me
 `
 	got, err := cleanMappings(strings.NewReader(smaps))
 	if err != nil {
