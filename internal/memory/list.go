@@ -20,11 +20,11 @@ const DefaultCount = 10
 
 // Pages of memories that are read at a time.
 const (
-	// ShortPage is the number of memories read at a time. It is LongPage if the memories have ShortTokens or
-	// more on average: each has up to 32 KiB.
-	ShortPage   = 1000
-	LongPage    = 200
-	ShortTokens = 256
+	// MaxPage is the number of memories read at a time, or LongTextPage if the first of these have LongTextTokens or
+	// more on average: each memory has up to 32 KiB.
+	MaxPage        = 1000
+	LongTextPage   = 200
+	LongTextTokens = 256
 )
 
 // ListInput selects memories.
@@ -110,7 +110,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, pack *packer) (bool, error) {
 	f := Filter{Bucket: in.Bucket, Where: in.Where, Newest: in.Newest, AsOf: in.AsOf, Skip: in.Skip}
 	for {
-		f.Limit = pack.remaining(ShortPage)
+		f.Limit = pack.remaining(MaxPage)
 		batch, more, err := s.Store.List(ctx, who.Scope, f)
 		if err != nil {
 			return false, fmt.Errorf("list memories: %w", err)
@@ -118,7 +118,7 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 		if pack.addAll(batch) < len(batch) {
 			return true, nil
 		}
-		if !more || len(batch) == 0 || pack.remaining(ShortPage) == 0 {
+		if !more || len(batch) == 0 || pack.remaining(MaxPage) == 0 {
 			return more && len(batch) > 0, nil
 		}
 		// Skipping the memories that were read would cost as much as reading them.
@@ -160,10 +160,10 @@ type packer struct {
 
 // page returns the number of memories to read next by id.
 func (p *packer) page() int {
-	if p.tokens < ShortTokens*int64(len(p.out)) {
-		return ShortPage
+	if p.tokens < LongTextTokens*int64(len(p.out)) {
+		return MaxPage
 	}
-	return LongPage
+	return LongTextPage
 }
 
 // remaining returns the number of memories that are missing, at most those of a page.

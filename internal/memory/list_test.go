@@ -56,7 +56,7 @@ func TestListReadsEveryPageOnce(t *testing.T) {
 	t.Parallel()
 	who := alice
 	who.Quota.ListTokens = 1e6
-	want := idsUpTo(2*ShortPage + 50)
+	want := idsUpTo(2*MaxPage + 50)
 	for _, newest := range []bool{false, true} {
 		got, err := newService(filled(len(want))).List(t.Context(), who, ListInput{All: true, Newest: newest, Skip: 10})
 		if err != nil {

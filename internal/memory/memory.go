@@ -141,7 +141,7 @@ type Filter struct {
 	AsOf  time.Time
 	After int64 // only those that follow the memory with this sequence number; 0 for all
 	Skip  int
-	// Limit is at least 1. It is at most LongPage if that many have ShortTokens or more on average.
+	// Limit is at least 1. It is at most LongTextPage if that many have LongTextTokens or more on average.
 	Limit int
 }
 

@@ -25,7 +25,7 @@ func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput,
 	}
 	out.Degraded, out.Relevant = res.Degraded, res.Relevant()
 	ranking := res.Found[min(in.Skip, len(res.Found)):]
-	for len(ranking) > 0 && pack.remaining(ShortPage) > 0 {
+	for len(ranking) > 0 && pack.remaining(MaxPage) > 0 {
 		batch := ranking[:min(pack.remaining(pack.page()), len(ranking))]
 		found, err := s.byID(ctx, who, owners(batch), in.AsOf)
 		if err != nil {

@@ -335,7 +335,7 @@ func TestListReadsFewLongMemories(t *testing.T) {
 	b := setup(t, nil)
 	scope := b.users[0]
 	b.remember(t, scope, "first", nil)
-	const memories = memory.LongPage + 20
+	const memories = memory.LongTextPage + 20
 	exec(t, b.owner, `insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens)
 		select tenant_id, user_id, gen_random_uuid(), seq + n, bucket_id, 'note ' || n, 1 from memories, generate_series(1, $1::int) n`, memories-1)
 	defer exec(t, b.owner, "delete from memories where text like 'note %'") // before the counters are compared
@@ -345,13 +345,13 @@ func TestListReadsFewLongMemories(t *testing.T) {
 		want   int
 		more   bool
 	}{
-		"Short":   {memory.ShortTokens - 1, memory.Filter{Limit: memory.ShortPage}, memories, false},
-		"Limited": {memory.ShortTokens - 1, memory.Filter{Limit: memories - 1}, memories - 1, true},
-		"Long":    {memory.ShortTokens, memory.Filter{Limit: memory.ShortPage}, memory.LongPage, true},
-		"Newest":  {memory.ShortTokens, memory.Filter{Limit: memory.ShortPage, Newest: true}, memory.LongPage, true},
-		"Skip":    {memory.ShortTokens, memory.Filter{Limit: memory.ShortPage, Skip: 20}, memory.LongPage, false},
-		"Few":     {memory.ShortTokens, memory.Filter{Limit: memory.ShortPage, Skip: 21}, memory.LongPage - 1, false},
-		"AsOf":    {memory.ShortTokens, memory.Filter{Limit: memory.ShortPage, AsOf: time.Now().Add(time.Hour)}, memory.LongPage, true},
+		"Short":   {memory.LongTextTokens - 1, memory.Filter{Limit: memory.MaxPage}, memories, false},
+		"Limited": {memory.LongTextTokens - 1, memory.Filter{Limit: memories - 1}, memories - 1, true},
+		"Long":    {memory.LongTextTokens, memory.Filter{Limit: memory.MaxPage}, memory.LongTextPage, true},
+		"Newest":  {memory.LongTextTokens, memory.Filter{Limit: memory.MaxPage, Newest: true}, memory.LongTextPage, true},
+		"Skip":    {memory.LongTextTokens, memory.Filter{Limit: memory.MaxPage, Skip: 20}, memory.LongTextPage, false},
+		"Few":     {memory.LongTextTokens, memory.Filter{Limit: memory.MaxPage, Skip: 21}, memory.LongTextPage - 1, false},
+		"AsOf":    {memory.LongTextTokens, memory.Filter{Limit: memory.MaxPage, AsOf: time.Now().Add(time.Hour)}, memory.LongTextPage, true},
 	} {
 		exec(t, b.owner, "update memories set tokens = $1", test.tokens)
 		list, more, err := b.Memories().List(t.Context(), scope, test.filter)

@@ -35,8 +35,8 @@ func (m Memories) List(ctx context.Context, scope tenant.Scope, f memory.Filter)
 		return nil, false, fmt.Errorf("list memories: %w", err)
 	}
 	limit := f.Limit
-	if len(out) > memory.LongPage && !areShort(out[:memory.LongPage]) {
-		limit = min(limit, memory.LongPage)
+	if len(out) > memory.LongTextPage && !areShort(out[:memory.LongTextPage]) {
+		limit = min(limit, memory.LongTextPage)
 	}
 	more := len(out) > limit
 	return out[:min(len(out), limit)], more, nil
@@ -48,7 +48,7 @@ func areShort(page []memory.Memory) bool {
 	for _, m := range page {
 		tokens += m.Tokens
 	}
-	return tokens < memory.LongPage*memory.ShortTokens
+	return tokens < memory.LongTextPage*memory.LongTextTokens
 }
 
 // listMemories returns up to one memory more than the limit. Each combination of
@@ -79,7 +79,7 @@ func listMemories(ctx context.Context, tx db.DBTX, scope tenant.Scope, f memory.
 	}
 	sql += order + " offset $3"
 	limit := "$4"
-	if f.Limit > memory.LongPage {
+	if f.Limit > memory.LongTextPage {
 		limit = pageLimit(sql)
 	}
 	if f.Where.IsZero() { // its columns have indexes, too
@@ -92,7 +92,7 @@ func listMemories(ctx context.Context, tx db.DBTX, scope tenant.Scope, f memory.
 // part of the statement because a page of its own would be a round trip more.
 func pageLimit(sql string) string {
 	return fmt.Sprintf("(case when (select coalesce(sum(f.tokens), 0) from (select m.tokens %s limit %d) f) < %d then $4::int else %d end)",
-		sql, memory.LongPage, memory.LongPage*memory.ShortTokens, memory.LongPage+1)
+		sql, memory.LongTextPage, memory.LongTextPage*memory.LongTextTokens, memory.LongTextPage+1)
 }
 
 // selectMemories selects the memories of a query, with the text, version and links that they had at a time if asOf is its parameter.
@@ -135,7 +135,7 @@ func queryMemories(ctx context.Context, tx db.DBTX, most int, sql string, args .
 	if err != nil {
 		return nil, err
 	}
-	out := make([]memory.Memory, 0, min(most, memory.LongPage+1))
+	out := make([]memory.Memory, 0, min(most, memory.LongTextPage+1))
 	var m memory.Memory
 	var bucket, source, agent, run, superseded zeronull.Text
 	var updated zeronull.Timestamptz
