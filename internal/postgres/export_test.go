@@ -27,6 +27,17 @@ const (
 // MaxCachedUnits is maxCachedUnits.
 const MaxCachedUnits = maxCachedUnits
 
+// FillCache leaves no space in the cache, until the function that it returns is called.
+func (d *DB) FillCache() (empty func()) {
+	add := func(n int) {
+		d.units.mu.Lock()
+		defer d.units.mu.Unlock()
+		d.units.size += n
+	}
+	add(maxCacheSize)
+	return func() { add(-maxCacheSize) }
+}
+
 // AwaitUnits waits until no units are being loaded into the cache.
 func (d *DB) AwaitUnits(t testing.TB) {
 	t.Helper()

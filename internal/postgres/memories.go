@@ -106,7 +106,8 @@ func preparation(scope tenant.Scope, in memory.NewMemory) db.PrepareMemoryParams
 }
 
 // prepareMemory reads what a new memory needs, without the lock on the usage row, unless it was read before and the memory is no duplicate:
-// CreateMemory fails if that has changed. It creates the default bucket if that does not exist.
+// CreateMemory fails if the bucket or the user no longer exists, or if the text has been stored since. A memory that in.Repeats names may be stored
+// at the same time. It creates the default bucket if that does not exist.
 func prepareMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in memory.NewMemory) (db.PrepareMemoryRow, error) {
 	if before := in.Prepared; before.Bucket != 0 && before.Duplicate == "" {
 		return db.PrepareMemoryRow{Bucket: before.Bucket, Units: int64s(before.Units)}, nil

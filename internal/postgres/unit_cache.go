@@ -62,22 +62,26 @@ func (c *unitCache) get(key unitKey) *storedUnits {
 	return cached.storedUnits
 }
 
-// admits reports whether there is space for another user: it is not worth preparing units that cannot be kept.
-func (c *unitCache) admits() bool {
+// fits reports whether there is space for the units of a user, which replace the known ones.
+func (c *unitCache) fits(key unitKey, size int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.size < maxCacheSize
+	return c.sizeOfOthers(key)+size <= maxCacheSize
+}
+
+// sizeOfOthers returns the size of all units but those of a user. The caller holds the lock.
+func (c *unitCache) sizeOfOthers(key unitKey) int {
+	if cached, ok := c.users[key]; ok {
+		return c.size - cached.size()
+	}
+	return c.size
 }
 
 // set caches the units of a user, which replace the known ones, if there is space.
 func (c *unitCache) set(key unitKey, v *storedUnits) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	used := c.size
-	cached := c.users[key]
-	if cached != nil {
-		used -= cached.size()
-	}
+	used, cached := c.sizeOfOthers(key), c.users[key]
 	switch {
 	case used+v.size() > maxCacheSize:
 		c.drop(key)
@@ -106,7 +110,7 @@ func (c *unitCache) drop(key unitKey) {
 }
 
 // missed counts a search of a user with many units that are not cached. It returns true if the caller should load them, and
-// then call loaded: the user is active, no other user is being loaded, and there is space.
+// then call loaded: the user is active, and no other user is being loaded.
 func (c *unitCache) missed(key unitKey) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +119,7 @@ func (c *unitCache) missed(key unitKey) bool {
 		c.counted = now
 	}
 	c.misses[key]++
-	if c.misses[key] < 2 || c.loading || c.size >= maxCacheSize {
+	if c.misses[key] < 2 || c.loading {
 		return false
 	}
 	c.misses[key], c.loading = math.MinInt, true // not again soon: the user may have too many
@@ -153,6 +157,11 @@ type unitList struct {
 	ids     []retrieve.UnitID
 	content []byte
 	words   wordList
+}
+
+// size returns the bytes of the units in a part, at most.
+func (l *unitList) size() int {
+	return len(l.content) + 8*len(l.ids) + 12*len(l.words.entries) + 2*len(l.words.lengths) + partSize
 }
 
 func (l *unitList) reset() {
@@ -266,13 +275,19 @@ func (p unitPart) score(asked codedQuery, out []retrieve.Hit) {
 	}
 }
 
+// The sizes of a user and of a part without units, in bytes, rounded up.
+const (
+	userSize = 512
+	partSize = 256
+)
+
 // size returns the allocated bytes.
 func (v *storedUnits) size() int {
-	size := v.missing.size() + 32*len(v.deleted)
+	size := userSize + v.missing.size() + 32*len(v.deleted)
 	for i := range v.parts {
 		size += v.parts[i].size()
 	}
 	return size
 }
 
-func (p *unitPart) size() int { return cap(p.content) + 8*cap(p.ids) + p.words.size() }
+func (p *unitPart) size() int { return partSize + cap(p.content) + 8*cap(p.ids) + p.words.size() }

@@ -40,7 +40,7 @@ func userKey(user tenant.UserID) unitKey {
 	return unitKey{Scope: tenant.JobScope("t", user), kind: retrieve.Memory, generation: 1}
 }
 
-func TestCachedVectorsExpire(t *testing.T) {
+func TestCachedUnitsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newUnitCache()
@@ -63,7 +63,7 @@ func TestCachedVectorsExpire(t *testing.T) {
 	})
 }
 
-func TestCachedVectorsAreSeparate(t *testing.T) {
+func TestCachedUnitsAreSeparate(t *testing.T) {
 	t.Parallel()
 	c := newUnitCache()
 	c.set(userKey(1), (&storedUnits{}).with(readIDs(1)))
@@ -79,7 +79,7 @@ func TestCachedVectorsAreSeparate(t *testing.T) {
 	}
 }
 
-func TestVectorCacheIsBounded(t *testing.T) {
+func TestUnitCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	c := newUnitCache()
 	half := unitPart{ids: []retrieve.UnitID{1}, content: make([]byte, maxCacheSize/2)}
@@ -94,17 +94,12 @@ func TestVectorCacheIsBounded(t *testing.T) {
 		t.Errorf("%d bytes of %d users are kept, want none", c.size, len(c.users))
 	}
 	c.remove(userKey(0))
-	if !c.admits() {
-		t.Error("a user is not admitted to an empty cache")
+	if !c.fits(userKey(0), maxCacheSize) || c.fits(userKey(0), maxCacheSize+1) {
+		t.Error("an empty cache has another size than the maximum")
 	}
-	c.size = maxCacheSize
-	if c.admits() {
-		t.Error("another user is admitted to a full cache")
-	}
-	for range 3 {
-		if c.missed(userKey(4)) {
-			t.Error("a user is to be loaded into a full cache")
-		}
+	c.set(userKey(0), &storedUnits{parts: []unitPart{half}})
+	if !c.fits(userKey(0), maxCacheSize) || c.fits(userKey(1), maxCacheSize/2) {
+		t.Error("a half full cache does not have space for more of its user, or has the same for another")
 	}
 }
 
@@ -142,8 +137,8 @@ func TestLoadsOfActiveUsers(t *testing.T) {
 	})
 }
 
-// TestAddedVectorsDoNotOverwrite: several searches add different units to the same known ones.
-func TestAddedVectorsDoNotOverwrite(t *testing.T) {
+// TestAddedUnitsDoNotOverwrite: several searches add different units to the same known ones.
+func TestAddedUnitsDoNotOverwrite(t *testing.T) {
 	t.Parallel()
 	known := (&storedUnits{}).with(readIDs(1, 2, 3)).with(readIDs(4))
 	got := map[retrieve.UnitID]*storedUnits{}
@@ -184,7 +179,7 @@ func TestPartsAreMerged(t *testing.T) {
 	}
 }
 
-func TestExistingVectors(t *testing.T) {
+func TestExistingUnits(t *testing.T) {
 	t.Parallel()
 	read := readIDs(2, 3, 5, 7, 8)
 	read.missing.ids = []retrieve.UnitID{4, 6}

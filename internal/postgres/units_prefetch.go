@@ -15,15 +15,25 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// unitBuffers are *readUnits of up to placement.ExactUnits units, whose vectors are those of the database, 1.5 MB with 384 dimensions, or coded.
+// unitBuffers are *readUnits of about placement.ExactUnits units, whose vectors are those of the database, 1.5 MB with 384 dimensions, or coded.
 var unitBuffers = sync.Pool{New: func() any { return &readUnits{} }}
 
 func unitBuffer() *readUnits {
 	r, ok := unitBuffers.Get().(*readUnits)
 	if !ok {
-		panic("unitBuffers contains a value that is no *readUnits")
+		panic("unitBuffers contains a value that is not a *readUnits")
 	}
 	return r
+}
+
+// maxBuffer is the maximum size of a buffer that is used again, in bytes.
+const maxBuffer = 4 << 20
+
+// release makes a buffer available to others, unless it has become large.
+func (r *readUnits) release() {
+	if cap(r.added.content)+8*cap(r.added.words.entries)+8*cap(r.missing.words.entries) <= maxBuffer {
+		unitBuffers.Put(r)
+	}
 }
 
 // Prefetch implements retrieve.Searcher. Without filters, it caches the units for the next search.
@@ -64,14 +74,14 @@ func (d *DB) prefetchVectors(ctx context.Context, scope tenant.Scope, query retr
 		})
 	})
 	if err != nil || coverage.Truncated {
-		unitBuffers.Put(r)
+		r.release()
 		if err != nil {
 			err = fmt.Errorf("read vectors: %w", err)
 		}
 		return retrieve.Prefetched{}, err
 	}
 	return retrieve.Prefetched{Nearest: func(vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
-		defer unitBuffers.Put(r)
+		defer r.release()
 		hits, asked := make([]retrieve.Hit, len(v.ids)), rebased(vector)
 		for i, id := range v.ids {
 			size := len(v.content) / len(v.ids)
@@ -85,7 +95,7 @@ func (d *DB) prefetchVectors(ctx context.Context, scope tenant.Scope, query retr
 // have no vector.
 func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits, query retrieve.Query) (retrieve.Prefetched, error) {
 	read := unitBuffer()
-	defer unitBuffers.Put(read)
+	defer read.release()
 	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) error {
 		for range attempts {
 			if err := read.readAdded(ctx, tx, key, known, query.Text, placement.ExactUnits); err != nil || read.same {
@@ -93,7 +103,7 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 			}
 			// A unit was deleted, or one with a lower id was added.
 			var err error
-			if known, err = readExisting(ctx, tx, key, known); err != nil {
+			if known, err = readExisting(ctx, tx, key, known); err != nil || known.count > maxCachedUnits || len(known.missing.ids) > placement.ExactUnits {
 				return err
 			}
 		}
@@ -106,12 +116,17 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 		d.units.remove(key)
 		return retrieve.Prefetched{}, nil
 	}
-	if known.count == 0 && !d.units.admits() { // an index of all words takes longer than the search
-		read.added.words.keep(read.lexemes)
-		read.missing.words.keep(read.lexemes)
+	lexemes := read.lexemes
+	var v *storedUnits
+	if d.units.fits(key, known.size()+read.added.size()+read.missing.size()) {
+		v = known.with(read)
+		d.units.set(key, v)
+	} else {
+		d.units.remove(key)
+		read.added.words.keep(lexemes) // an index of all words would cost more than the search
+		read.missing.words.keep(lexemes)
+		v = known.with(read)
 	}
-	v, lexemes := known.with(read), read.lexemes
-	d.units.set(key, v)
 	return retrieve.Prefetched{
 		Nearest: func(vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
 			return bestFirst(v.score(vector), query.Limit), retrieve.Coverage{All: true, Missing: len(v.missing.ids) > 0}
@@ -130,9 +145,10 @@ func (d *DB) loadUnits(ctx context.Context, key unitKey) {
 	defer cancel()
 	var known storedUnits
 	var read readUnits
-	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, q *db.Queries) error {
-		n, err := q.CountUnits(ctx, db.CountUnitsParams{TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind), AtMost: maxCachedUnits + 1})
-		if err != nil || n > maxCachedUnits {
+	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) error {
+		var units, size int
+		err := tx.QueryRow(ctx, estimatedSize, string(key.Tenant), int64(key.User), int16(key.kind), maxCachedUnits+1).Scan(&units, &size)
+		if err != nil || units > maxCachedUnits || !d.units.fits(key, units*size) {
 			return err
 		}
 		return read.readAdded(ctx, tx, key, &known, "", maxCachedUnits)
@@ -141,6 +157,11 @@ func (d *DB) loadUnits(ctx context.Context, key unitKey) {
 		d.units.set(key, known.with(&read))
 	}
 }
+
+// estimatedSize is the number of a user's units, up to a limit, and the average size of the newest in the cache, in bytes: a code, an id, and the words.
+const estimatedSize = `select (select count(*) from (select from units where tenant_id = $1 and user_id = $2 and kind = $3 and active limit $4) u),
+	(select coalesce(avg(coalesce(octet_length(embedding), 0) / 2 + 10 + 4 * length(tsv)), 0)::int from (
+		select embedding, tsv from units where tenant_id = $1 and user_id = $2 and kind = $3 and active order by id desc limit 100) n)`
 
 // addedUnits are the units with higher ids than the known ones, the known ones without a vector, and in a row with the
 // id 0, the number and a hash of the ids up to the highest known one, which tell whether they are the known ones, and the lexemes of the query.
@@ -204,13 +225,13 @@ func (r *readUnits) readAdded(ctx context.Context, tx db.DBTX, key unitKey, know
 	return err
 }
 
-// readExisting returns the known units that still exist.
+// readExisting returns the known units that still exist. It does not read more than maxCachedUnits + 1 ids.
 func readExisting(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits) (*storedUnits, error) {
 	var ids []retrieve.UnitID
 	var hash int64
-	err := tx.QueryRow(ctx, `select coalesce(array_agg(id order by id), '{}'), coalesce(bit_xor(hashint8extended(id, 0)), 0)
-		from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id <= $4`,
-		string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last)).Scan(&ids, &hash)
+	err := tx.QueryRow(ctx, `select coalesce(array_agg(id order by id), '{}'), coalesce(bit_xor(hashint8extended(id, 0)), 0) from (
+			select id from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id <= $4 limit $5) u`,
+		string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last), maxCachedUnits+1).Scan(&ids, &hash)
 	if err != nil {
 		return nil, err
 	}

@@ -174,6 +174,48 @@ func TestPrefetchOfTooManyUnits(t *testing.T) {
 	}
 }
 
+// TestPrefetchWithoutSpace: units that do not fit in the cache are ranked by the words of each search.
+func TestPrefetchWithoutSpace(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, r := b.users[0], rand.New(rand.NewPCG(31, 32))
+	embed := func(string) []float32 { return randomUnit(r) }
+	search := func(text string) {
+		t.Helper()
+		q := allMemories
+		q.Text = text
+		if _, _, err := b.exact(t.Context(), scope, q, randomUnit(r)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	b.remember(t, scope, "a red apple", embed)
+	b.remember(t, scope, "a green pear", embed)
+	b.remember(t, scope, "a red cherry", nil)
+	empty := b.FillCache()
+	search("red")
+	search("pear and cherry")
+	empty()
+	search("green apple")
+	search("red")
+	empty = b.FillCache()
+	b.remember(t, scope, "a red grape", embed) // there is no space for it
+	search("grape")
+	empty()
+	search("red pear")
+}
+
+// TestPrefetchLoadsNothingWithoutSpace: the units of a user who has many are not read for a cache that is full.
+func TestPrefetchLoadsNothingWithoutSpace(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	empty := b.FillCache()
+	b.many(t, b.users[0])
+	empty()
+	if p, few, err := b.Prefetch(t.Context(), b.users[0], everyMemory); p.Nearest != nil || few || err != nil {
+		t.Errorf("units were cached: %t, few %t, %v", p.Nearest != nil, few, err)
+	}
+}
+
 // TestPrefetchReadsAddedVectorsOnly: the database is changed as no statement of the server can, which
 // only a vector that is read again shows.
 func TestPrefetchReadsAddedVectorsOnly(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// wordIndex is an inverted index of the lexemes of units, which are numbered from 0. It has a hash of each lexeme; 93,000 distinct ones
-// have one pair with the same hash on average, each of which finds the units of the other.
+// wordIndex is an inverted index of the lexemes of units, which are numbered from 0. It has a hash of each lexeme. Among 93,000 distinct ones,
+// one collision is expected: each of the two then also finds the units of the other.
 type wordIndex struct {
 	hashes   []uint32 // of the lexemes, in order
 	ends     []int32  // of each lexeme's postings

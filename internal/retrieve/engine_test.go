@@ -342,7 +342,7 @@ func TestSearchScoresPrefetchedUnits(t *testing.T) {
 	}
 }
 
-// TestSearchRanksPrefetchedWords: words that were read with the vectors are not searched in the database, also without the embedder.
+// TestSearchRanksPrefetchedWords: words that were read with the vectors are not searched in the database, even without the embedder.
 func TestSearchRanksPrefetchedWords(t *testing.T) {
 	t.Parallel()
 	for name, embedErr := range map[string]error{"WithVector": nil, "WithoutVector": errUnavailable} {

@@ -94,7 +94,7 @@ type Searcher interface {
 	// user's units if q.Few or q.Unindexed, all of q.Owners unless it is nil, otherwise the best q.Limit of those that were not,
 	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
-	// Prefetch reads all units that match the query, before its vector is known. It returns nothing if they are too many and not
+	// Prefetch reads all units that match the query, before its vector is known. It returns nothing if there are too many and they are not
 	// cached; few is the result of Few, or true if they are cached. It sees every change that was committed before the call.
 	Prefetch(ctx context.Context, scope tenant.Scope, q Query) (p Prefetched, few bool, err error)
 	// Score returns the cosine of each unit that has a vector of the generation.

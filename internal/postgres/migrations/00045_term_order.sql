@@ -1,6 +1,6 @@
 -- +goose Up
 
--- lexical_terms as before, except that words that are equally rare are in the order of their letters, which API servers use for cached units.
+-- lexical_terms as before, except that words that are equally rare are in byte order, which API servers use for cached units.
 -- +goose StatementBegin
 create or replace function lexical_terms(p_tenant uuid, p_user bigint, p_kind smallint, p_query text,
     out terms tsquery[], out idf float8[], out telling boolean)
