@@ -29,13 +29,15 @@ const MaxCachedUnits = maxCachedUnits
 
 // FillCache leaves no space in the cache, until the function that it returns is called.
 func (d *DB) FillCache() (empty func()) {
-	add := func(n int) {
+	d.units.mu.Lock()
+	defer d.units.mu.Unlock()
+	free := maxCacheSize - d.units.size
+	d.units.size += free
+	return func() {
 		d.units.mu.Lock()
 		defer d.units.mu.Unlock()
-		d.units.size += n
+		d.units.size -= free
 	}
-	add(maxCacheSize)
-	return func() { add(-maxCacheSize) }
 }
 
 // AwaitUnits waits until no units are being loaded into the cache.

@@ -159,7 +159,7 @@ type unitList struct {
 	words   wordList
 }
 
-// size returns the bytes of the units in a part, at most.
+// size returns the maximum size of the units in a part, in bytes.
 func (l *unitList) size() int {
 	return len(l.content) + 8*len(l.ids) + 12*len(l.words.entries) + 2*len(l.words.lengths) + partSize
 }
@@ -180,9 +180,22 @@ func (l *unitList) part() unitPart {
 	return unitPart{slices.Clone(l.ids), slices.Clone(l.content), l.words.index()}
 }
 
+// changedBy reports whether the units that were read differ from these.
+func (v *storedUnits) changedBy(read *readUnits) bool {
+	return read.count > 0 || len(read.added.ids) > 0 || len(v.missing.words.lengths) != len(v.missing.ids)
+}
+
+// sizeWith returns the maximum size of these units with the ones that were read, in bytes.
+func (v *storedUnits) sizeWith(read *readUnits) int {
+	if !v.changedBy(read) {
+		return v.size()
+	}
+	return v.size() - v.missing.size() + read.added.size() + read.missing.size()
+}
+
 // with returns these units and the ones that were read. read.missing replaces v.missing.
 func (v *storedUnits) with(read *readUnits) *storedUnits {
-	if read.count == 0 && len(read.added.ids) == 0 && len(v.missing.words.lengths) == len(v.missing.ids) {
+	if !v.changedBy(read) {
 		return v
 	}
 	all := *v

@@ -118,7 +118,7 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 	}
 	lexemes := read.lexemes
 	var v *storedUnits
-	if d.units.fits(key, known.size()+read.added.size()+read.missing.size()) {
+	if d.units.fits(key, known.sizeWith(read)) {
 		v = known.with(read)
 		d.units.set(key, v)
 	} else {

@@ -204,8 +204,27 @@ func TestPrefetchWithoutSpace(t *testing.T) {
 	search("red pear")
 }
 
-// TestPrefetchLoadsNothingWithoutSpace: the units of a user who has many are not read for a cache that is full.
-func TestPrefetchLoadsNothingWithoutSpace(t *testing.T) {
+// TestPrefetchKeepsUnitsInFullCache: units that have not changed stay in a cache without space for others. The database is changed as
+// no statement of the server can.
+func TestPrefetchKeepsUnitsInFullCache(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, v := b.users[0], randomUnit(rand.New(rand.NewPCG(33, 34)))
+	for _, vector := range []func(string) []float32{func(string) []float32 { return v }, nil} { // with and without a missing vector
+		b.remember(t, scope, fmt.Sprint("memory ", vector == nil), vector)
+		b.prefetch(t, scope, allMemories, v)
+		empty := b.FillCache()
+		b.prefetch(t, scope, allMemories, v)
+		exec(t, b.owner, "update units set embedding = decode(repeat('0000', 384), 'hex') where embedding is not null and user_id = $1", scope.User)
+		if hits, _ := b.prefetch(t, scope, allMemories, v); len(hits) != 1 || hits[0].Score < 0.99 {
+			t.Errorf("%v, want the cached vector", hits)
+		}
+		empty()
+	}
+}
+
+// TestPrefetchCachesNothingWithoutSpace: the units of a user who has many are not cached either.
+func TestPrefetchCachesNothingWithoutSpace(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	empty := b.FillCache()
