@@ -97,6 +97,19 @@ func TestPreparedDuplicate(t *testing.T) {
 	}
 }
 
+// A memory that repeats another one with other decorations is a duplicate, which only the preparation finds.
+func TestPreparedRepeat(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id := b.remember(t, b.users[0], "text", nil)
+	m := newMemory("- text")
+	m.Repeats = []memory.Repeat{{Text: "text"}}
+	created, err := b.Memories().Create(t.Context(), b.users[0], b.prepare(t, m))
+	if err != nil || !created.Duplicate || created.ID != id {
+		t.Errorf("Create = %+v, %v, want the duplicate %s", created, err, id)
+	}
+}
+
 // The default bucket is created with the first memory, also if the preparation did not find it.
 func TestPreparedFirstMemory(t *testing.T) {
 	t.Parallel()
