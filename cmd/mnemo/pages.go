@@ -23,7 +23,7 @@ func releaseStartMemory(ctx context.Context, log *slog.Logger) {
 }
 
 // unmapCleanPages removes the pages of the program and of its libraries from the process's resident memory. They stay
-// in the page cache, and an access maps them again. Starting initializes hundreds of packages, also those of
+// in the page cache, and an access maps them again. Startup initializes hundreds of packages, including those of
 // other commands, and each access maps 16 pages or more.
 func unmapCleanPages() error {
 	f, err := os.Open("/proc/self/smaps")

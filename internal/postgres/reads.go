@@ -21,7 +21,7 @@ func (d *DB) readScope(ctx context.Context, scope tenant.Scope, do reads) error 
 	return d.read(ctx, scope.Tenant, reader{user: strconv.FormatInt(int64(scope.User), 10), enter: enterScope}, do)
 }
 
-// reserveScope is readScope for statements that take ids of a sequence, which PostgreSQL counts as writing.
+// reserveScope is readScope for statements that reserve ids of a sequence, which PostgreSQL does not allow in a read-only transaction.
 func (d *DB) reserveScope(ctx context.Context, scope tenant.Scope, do reads) error {
 	return d.read(ctx, scope.Tenant, reader{user: strconv.FormatInt(int64(scope.User), 10), enter: enterWritableScope}, do)
 }
@@ -71,8 +71,8 @@ const (
 	enterGenericScope = enterScope + ", set_config('plan_cache_mode', 'force_generic_plan', true)"
 )
 
-// withGenericPlan returns a reader that does not plan a prepared statement again for each execution. PostgreSQL does if it estimates
-// that the rows of a limit in a parameter, which it does not know, cost more than planning.
+// withGenericPlan returns a reader that executes prepared statements with their generic plans. PostgreSQL plans a statement again for each
+// execution if it overestimates the cost of its generic plan, for instance because it knows neither a limit nor the partition.
 func withGenericPlan(tx db.DBTX) db.DBTX {
 	if r, ok := tx.(reader); ok {
 		r.enter = enterGenericScope

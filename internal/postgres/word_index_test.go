@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 // sentTSVector returns words with their numbers of occurrences as tsvectorsend does.
@@ -69,6 +73,33 @@ func TestWordIndex(t *testing.T) {
 			}
 		}
 	})
+}
+
+// BenchmarkCachedWords ranks units of 20 words, most of which are of a few frequent ones, by seven words.
+func BenchmarkCachedWords(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{1000, 20_000} {
+		var list unitList
+		for id := range n {
+			words := map[string]int{}
+			for range 20 {
+				words[fmt.Sprint("lorem", int(4000*math.Pow(r.Float64(), 3)))]++
+			}
+			list.ids = append(list.ids, retrieve.UnitID(id+1))
+			if err := list.words.add(sentTSVector(words)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		units := &storedUnits{parts: []unitPart{list.part()}, count: n}
+		b.Run(fmt.Sprint("units=", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if hits := units.lexical([]string{"lorem1", "lorem2", "lorem30", "lorem200", "lorem400", "lorem1000", "ipsum"}, 100); len(hits) != 100 {
+					b.Fatalf("%d units, want 100", len(hits))
+				}
+			}
+		})
+	}
 }
 
 func TestMalformedTSVector(t *testing.T) {
