@@ -81,10 +81,17 @@ func (c Change) Storage() int64 { return c.After.Bytes - c.Before.Bytes }
 // Cuts reports whether the stored messages from index Kept on are deleted.
 func (c Change) Cuts() bool { return c.Kept < c.Stored }
 
+// Written returns the indexes of the messages that are added or replaced, ascending.
+func (c Change) Written() []int {
+	written := slices.Concat(c.Added, c.Replaced)
+	slices.Sort(written)
+	return written
+}
+
 // Reindexed returns the indexes of the messages whose units change, ascending: the changed
 // messages, those around them and, if the title changes, the message at retrieve.Titled.
 func (c Change) Reindexed() []int {
-	changed := slices.Concat(c.Added, c.Replaced)
+	changed := c.Written()
 	if c.Cuts() {
 		changed = append(changed, c.Kept)
 	}

@@ -3,15 +3,18 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -83,6 +86,50 @@ func TestConversationSentAgain(t *testing.T) {
 	}
 	if n := b.count(t, "select count(*) from imports where status = 'done' and imported + updated + skipped = 1"); n != 3 {
 		t.Errorf("%d imports are recorded, want 3", n)
+	}
+}
+
+// TestNeighborsKeepVectors: the units around a changed message are written again, because they contain its words, but what they embed is the same.
+func TestNeighborsKeepVectors(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	id := b.upsert(t, scope, newConversation("a", 0, 12)).Conversation.ID
+	r := rand.New(rand.NewPCG(1, 1))
+	saved := map[retrieve.UnitID][]float32{}
+	for _, unit := range b.unitsOf(t, id) {
+		saved[unit] = randomUnit(r)
+	}
+	if err := b.SaveVectors(t.Context(), scope.Tenant, 0, saved); err != nil {
+		t.Fatal(err)
+	}
+	vectors := func() map[int]string { // by the position of the message
+		rows, err := b.owner.Query(t.Context(), "select seq, coalesce(encode(embedding, 'hex') || generation_id, '') from units where conversation_id = $1", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[int]string{}
+		var seq int
+		var vector string
+		if _, err := pgx.ForEachRow(rows, []any{&seq, &vector}, func() error { found[seq] = vector; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	want := vectors()
+	tokens := func() int {
+		return b.count(t, "select embedded_tokens from usage where tenant_id = $1", string(scope.Tenant))
+	}
+	before := tokens()
+	next := newConversation("a", 0, 13)
+	next.Title, next.Messages[5].Text = "Another title", "b says number 5" // as long as before
+	b.upsert(t, scope, next)
+	want[5], want[12] = "", "" // a job embeds them
+	if diff := cmp.Diff(want, vectors()); diff != "" {
+		t.Errorf("vectors (-want +got):\n%.500s", diff)
+	}
+	if n := tokens() - before; n != 0 {
+		t.Errorf("%d tokens count as embedded, want none", n)
 	}
 }
 

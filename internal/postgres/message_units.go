@@ -30,21 +30,27 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 		if err := w.quote(ctx, &c); err != nil {
 			return nil, err
 		}
+		var old []db.DeleteMessageUnitsRow
 		if !c.Created() {
-			old, err := w.q.DeleteMessageUnits(ctx, db.DeleteMessageUnitsParams{
+			var err error
+			old, err = w.q.DeleteMessageUnits(ctx, db.DeleteMessageUnitsParams{
 				TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ConversationID: &c.After.ID, Seqs: int32s(indexes),
 				Kept: integer(c.Kept),
 			})
 			if err != nil {
 				return nil, fmt.Errorf("delete units: %w", err)
 			}
-			out = append(out, unitIDs(old)...)
+			out = append(out, collect(old, func(r db.DeleteMessageUnitsRow) retrieve.UnitID { return retrieve.UnitID(r.ID) })...)
 		}
-		units := c.Units()
+		units, known := c.Units(), vectorsOfUnchanged(c, old)
 		for window := range slices.Chunk(indexes, unitWindow) {
 			for _, u := range units(window) {
-				tokens += w.db.tokensOf(u)
-				if err := rows.add(ctx, c.After, u); err != nil {
+				vector, ok := known[pieceOf(u)]
+				if !ok {
+					tokens += w.db.tokensOf(u)
+					vector = halfVector{encodeHalf(u.Vector), int16(u.Generation)}
+				}
+				if err := rows.add(ctx, c.After, u, vector); err != nil {
 					return nil, fmt.Errorf("insert units: %w", err)
 				}
 			}
@@ -59,6 +65,30 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 	return append(out, rows.active...), nil
 }
 
+// piece is the part of a message that a unit consists of.
+type piece struct{ seq, start, end int32 }
+
+func pieceOf(u retrieve.Unit) piece { return piece{integer(u.Seq), integer(u.Start), integer(u.End)} }
+
+// halfVector is a vector in the format of the database, or nothing, with its generation.
+type halfVector struct {
+	content    []byte
+	generation int16
+}
+
+// vectorsOfUnchanged returns the vectors of deleted units whose messages do not change. Their new units differ in the words of the messages around
+// them, but have the same vectors.
+func vectorsOfUnchanged(c chat.Change, deleted []db.DeleteMessageUnitsRow) map[piece]halfVector {
+	written := c.Written()
+	known := make(map[piece]halfVector, len(deleted))
+	for _, r := range deleted {
+		if _, changed := slices.BinarySearch(written, int(r.Seq)); !changed && r.Embedding != nil && r.GenerationID != nil {
+			known[piece{r.Seq, r.SpanStart, r.SpanEnd}] = halfVector{r.Embedding, *r.GenerationID}
+		}
+	}
+	return known
+}
+
 // unitRows collects units of several conversations for one statement.
 type unitRows struct {
 	q      *db.Queries
@@ -69,7 +99,7 @@ type unitRows struct {
 	active []retrieve.UnitID // inserted units of active conversations
 }
 
-func (r *unitRows) add(ctx context.Context, c chat.Conversation, u retrieve.Unit) error {
+func (r *unitRows) add(ctx context.Context, c chat.Conversation, u retrieve.Unit, vector halfVector) error {
 	var parts [5]int32
 	if len(u.Parts) > len(parts) {
 		return fmt.Errorf("a unit has %d parts, the maximum is %d", len(u.Parts), len(parts))
@@ -93,8 +123,8 @@ func (r *unitRows) add(ctx context.Context, c chat.Conversation, u retrieve.Unit
 	r.p.Seqs = append(r.p.Seqs, integer(u.Seq))
 	r.p.Starts = append(r.p.Starts, integer(u.Start))
 	r.p.Ends = append(r.p.Ends, integer(u.End))
-	r.p.Embeddings = append(r.p.Embeddings, encodeHalf(u.Vector))
-	r.p.Generations = append(r.p.Generations, int16(u.Generation))
+	r.p.Embeddings = append(r.p.Embeddings, vector.content)
+	r.p.Generations = append(r.p.Generations, vector.generation)
 	if r.bytes >= insertBytes || len(r.p.Seqs) >= insertRows {
 		return r.flush(ctx)
 	}

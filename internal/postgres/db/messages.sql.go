@@ -35,7 +35,7 @@ func (q *Queries) CutMessages(ctx context.Context, arg CutMessagesParams) error 
 const deleteMessageUnits = `-- name: DeleteMessageUnits :many
 delete from units where tenant_id = $1 and user_id = $2 and conversation_id = $3
     and (seq = any($4::int[]) or seq >= $5)
-returning id
+returning id, seq, span_start, span_end, embedding, generation_id
 `
 
 type DeleteMessageUnitsParams struct {
@@ -46,7 +46,16 @@ type DeleteMessageUnitsParams struct {
 	Kept           int32
 }
 
-func (q *Queries) DeleteMessageUnits(ctx context.Context, arg DeleteMessageUnitsParams) ([]int64, error) {
+type DeleteMessageUnitsRow struct {
+	ID           int64
+	Seq          int32
+	SpanStart    int32
+	SpanEnd      int32
+	Embedding    []byte
+	GenerationID *int16
+}
+
+func (q *Queries) DeleteMessageUnits(ctx context.Context, arg DeleteMessageUnitsParams) ([]DeleteMessageUnitsRow, error) {
 	rows, err := q.db.Query(ctx, deleteMessageUnits,
 		arg.TenantID,
 		arg.UserID,
@@ -58,13 +67,20 @@ func (q *Queries) DeleteMessageUnits(ctx context.Context, arg DeleteMessageUnits
 		return nil, err
 	}
 	defer rows.Close()
-	items := []int64{}
+	items := []DeleteMessageUnitsRow{}
 	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
+		var i DeleteMessageUnitsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Seq,
+			&i.SpanStart,
+			&i.SpanEnd,
+			&i.Embedding,
+			&i.GenerationID,
+		); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ returning id;
 -- name: DeleteMessageUnits :many
 delete from units where tenant_id = @tenant_id and user_id = @user_id and conversation_id = @conversation_id
     and (seq = any(@seqs::int[]) or seq >= @kept)
-returning id;
+returning id, seq, span_start, span_end, embedding, generation_id;
 
 -- name: Passages :many
 -- The messages around each position in an active conversation.
