@@ -313,6 +313,17 @@ func (f fakeChats) Get(_ context.Context, scope tenant.Scope, id string) (chat.C
 	return chat.Conversation{}, nil, cmp.Or[error](err, fault.New(fault.NotFound, "conversation %s", id))
 }
 
+func (f fakeChats) Find(_ context.Context, scope tenant.Scope, key chat.Key) (chat.Conversation, []chat.Message, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	for _, c := range u.conversations {
+		if c.Key() == key {
+			return c, u.messages[c.ID], err
+		}
+	}
+	return chat.Conversation{}, nil, err
+}
+
 func (f fakeChats) List(_ context.Context, scope tenant.Scope, q chat.ConversationFilter) ([]chat.Conversation, int, error) {
 	u, end, err := f.begin(scope)
 	defer end()

@@ -109,6 +109,8 @@ type Store interface {
 	RecordFailure(ctx context.Context, scope tenant.Scope, u Upsert, reason string) (Outcome, error)
 	// Get returns a conversation with all its messages; NotFound.
 	Get(ctx context.Context, scope tenant.Scope, id string) (Conversation, []Message, error)
+	// Find returns a conversation with all its messages, or one without ID if there is none.
+	Find(ctx context.Context, scope tenant.Scope, key Key) (Conversation, []Message, error)
 	// List returns conversations, newest created first, and the total number.
 	List(ctx context.Context, scope tenant.Scope, f ConversationFilter) ([]Conversation, int, error)
 	// Delete removes conversations with their messages and units and re-balances

@@ -30,6 +30,7 @@ type fakes struct {
 	flagged       []string // ids passed to SetFlags
 	failure       string   // reason passed to RecordFailure
 	removed       []retrieve.UnitID
+	embedded      []string // texts passed to Embed
 
 	storeFails, indexFails, embedFails error
 }
@@ -56,6 +57,15 @@ func (f *fakes) Get(_ context.Context, _ tenant.Scope, id string) (Conversation,
 		}
 	}
 	return Conversation{}, nil, fault.New(fault.NotFound, "conversation %s", id)
+}
+
+func (f *fakes) Find(_ context.Context, _ tenant.Scope, key Key) (Conversation, []Message, error) {
+	for _, c := range f.conversations {
+		if c.Key() == key {
+			return c, f.messages[c.ID], f.storeFails
+		}
+	}
+	return Conversation{}, nil, f.storeFails
 }
 
 func (f *fakes) List(_ context.Context, _ tenant.Scope, _ ConversationFilter) ([]Conversation, int, error) {
@@ -160,6 +170,7 @@ func wantKind(t *testing.T, err error, want fault.Kind) {
 
 // Embed returns a vector with the length of each text.
 func (f *fakes) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	f.embedded = append(f.embedded, texts...)
 	out := make([][]float32, len(texts))
 	for i, text := range texts {
 		out[i] = []float32{float32(len(text))}

@@ -28,9 +28,9 @@ const (
 
 	defaultIndexTimeout = time.Second
 	defaultEmbedTimeout = 2 * time.Second
-	// smallUnits is the maximum number of units that are embedded within the
-	// request: the size of a few turns of an ongoing chat.
-	smallUnits = 64
+	// smallUnits is the maximum number of units that are embedded within the request: a few turns of an ongoing chat.
+	// Embedding that does not end in time is wasted.
+	smallUnits = 16
 )
 
 // Searcher searches units; implemented by retrieve.Engine.
@@ -52,7 +52,7 @@ type Config struct {
 	// IndexTimeout limits the attempt of a deletion to update the index before it
 	// leaves that to the job; default 1 s.
 	IndexTimeout time.Duration
-	// EmbedTimeout limits the embedding of a short conversation within the
+	// EmbedTimeout limits the embedding of a few messages within the
 	// request before that is left to the job; default 2 s.
 	EmbedTimeout time.Duration
 	// Synthesizer writes the content of recalls; with nil the content consists of
@@ -96,9 +96,12 @@ func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInpu
 		}
 		return out, nil
 	}
-	// Embed before the transaction, which holds locks. The text that a unit
+	// Embed before the transaction, which holds locks. The conversation can change in between, but the text that a unit
 	// embeds depends on its own message only.
-	u.Vectors, u.Generation = s.embed(ctx, who.Generation, u), who.Generation
+	if u.Vectors, err = s.embed(ctx, who, u); err != nil {
+		return Outcome{}, err
+	}
+	u.Generation = who.Generation
 	out, err := s.Store.Upsert(ctx, who.Scope, u)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("store conversation: %w", err)
@@ -110,21 +113,22 @@ func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInpu
 // than MaxTokens.
 var tooLong = fmt.Sprintf("The conversation has more than %d tokens.", MaxTokens)
 
-// embed returns the vectors of a short conversation's units by the text they
-// embed, so that semantic search finds it immediately. It returns nil for a long
-// conversation, or if the embedder does not answer in time: the index job then
-// embeds the units.
-func (s *Service) embed(ctx context.Context, g placement.GenerationID, u Upsert) map[string][]float32 {
-	if len(u.Messages) > smallUnits {
-		return nil
+// embed returns the vectors of the new and changed messages' units, by the text they embed, so that semantic search finds
+// them immediately. It returns nil if there are more than smallUnits, or if the embedder does not answer in time: the index
+// job then embeds them.
+func (s *Service) embed(ctx context.Context, who tenant.Identity, u Upsert) (map[string][]float32, error) {
+	before, stored, err := s.Store.Find(ctx, who.Scope, u.Key())
+	if err != nil {
+		return nil, fmt.Errorf("find conversation: %w", err)
 	}
-	indexes := make([]int, len(u.Messages))
-	for i := range indexes {
-		indexes[i] = i
+	change := Plan(before, stored, u, "")
+	written := change.Written()
+	if len(written) > smallUnits {
+		return nil, nil
 	}
-	units := Units(u.Platform, u.Title, u.Messages, indexes)
-	if len(units) > smallUnits {
-		return nil
+	units := change.Units()(written) // maybe more than are stored: quotations are not known yet
+	if len(units) == 0 || len(units) > smallUnits {
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.EmbedTimeout)
 	defer cancel()
@@ -132,15 +136,15 @@ func (s *Service) embed(ctx context.Context, g placement.GenerationID, u Upsert)
 	for i, unit := range units {
 		texts[i] = unit.Dense
 	}
-	list, err := s.Embedders.Embed(ctx, g, texts)
+	list, err := s.Embedders.Embed(ctx, who.Generation, texts)
 	if err != nil || len(list) != len(texts) {
-		return nil
+		return nil, nil
 	}
 	vectors := make(map[string][]float32, len(list))
 	for i, text := range texts {
 		vectors[text] = list[i]
 	}
-	return vectors
+	return vectors, nil
 }
 
 // countTokens sets the messages' token counts and reports whether their sum is

@@ -86,6 +86,30 @@ func (c Conversations) Get(ctx context.Context, scope tenant.Scope, id string) (
 	return out, messages[out.ID], nil
 }
 
+// Find implements chat.Store.
+func (c Conversations) Find(ctx context.Context, scope tenant.Scope, key chat.Key) (chat.Conversation, []chat.Message, error) {
+	var out chat.Conversation
+	var messages map[string][]chat.Message
+	err := c.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
+		row, err := q.FindConversation(ctx, db.FindConversationParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Platform: key.Platform, ExternalID: key.ExternalID,
+		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		out = toConversation(row)
+		messages, err = listMessages(ctx, q, scope, out.ID)
+		return err
+	})
+	if err != nil {
+		return chat.Conversation{}, nil, fmt.Errorf("find conversation: %w", err)
+	}
+	return out, messages[out.ID], nil
+}
+
 // List implements chat.Store.
 func (c Conversations) List(ctx context.Context, scope tenant.Scope, f chat.ConversationFilter) ([]chat.Conversation, int, error) {
 	p := db.ListConversationsParams{

@@ -87,6 +87,12 @@ func TestConversationIsStored(t *testing.T) {
 	if diff := cmp.Diff(want, got) + cmp.Diff(in.Messages, messages); diff != "" {
 		t.Errorf("Get (-want +got):\n%s", diff)
 	}
+	if got, messages, err = b.Conversations().Find(t.Context(), b.users[0], in.Key()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got) + cmp.Diff(in.Messages, messages); diff != "" {
+		t.Errorf("Find (-want +got):\n%s", diff)
+	}
 	units, jobs := b.unitsOf(t, got.ID), b.jobUnits(t)
 	if len(units) != 2500 {
 		t.Errorf("len(units) = %d, want 2500", len(units))
@@ -154,6 +160,14 @@ func TestConversationsAreIsolated(t *testing.T) {
 		for _, id := range append(others, uuid.NewString(), "", "no-uuid") {
 			_, _, err := store.Get(t.Context(), u, id)
 			wantKind(t, "Get", err, fault.NotFound)
+		}
+		if found, messages, err := store.Find(t.Context(), u, newConversation("same", i, 3).Key()); err != nil || found.ID != ids[i] || len(messages) != 3 {
+			t.Errorf("user %d finds conversation %q with %d messages, %v", i, found.ID, len(messages), err)
+		}
+		for _, key := range []chat.Key{{Platform: "other", ExternalID: "same"}, {Platform: "custom", ExternalID: "other"}} {
+			if found, messages, err := store.Find(t.Context(), u, key); err != nil || found.ID != "" || len(messages) != 0 {
+				t.Errorf("user %d finds %v for %v, %v", i, found, key, err)
+			}
 		}
 		list, total, err := store.List(t.Context(), u, chat.ConversationFilter{Limit: 10})
 		if err != nil {

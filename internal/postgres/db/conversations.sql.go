@@ -137,6 +137,47 @@ func (q *Queries) DeleteConversations(ctx context.Context, arg DeleteConversatio
 	return items, nil
 }
 
+const findConversation = `-- name: FindConversation :one
+select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from conversations where tenant_id = $1 and user_id = $2 and platform = $3 and external_id = $4
+`
+
+type FindConversationParams struct {
+	TenantID   string
+	UserID     int64
+	Platform   string
+	ExternalID string
+}
+
+func (q *Queries) FindConversation(ctx context.Context, arg FindConversationParams) (Conversation, error) {
+	row := q.db.QueryRow(ctx, findConversation,
+		arg.TenantID,
+		arg.UserID,
+		arg.Platform,
+		arg.ExternalID,
+	)
+	var i Conversation
+	err := row.Scan(
+		&i.TenantID,
+		&i.UserID,
+		&i.ID,
+		&i.ExternalID,
+		&i.Platform,
+		&i.PlatformName,
+		&i.Title,
+		&i.Status,
+		&i.Pinned,
+		&i.MessageCount,
+		&i.TokenCount,
+		&i.Bytes,
+		&i.ImportID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.ImportedAt,
+		&i.ExportedAt,
+	)
+	return i, err
+}
+
 const getConversation = `-- name: GetConversation :one
 select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from conversations where tenant_id = $1 and user_id = $2 and id = $3
 `

@@ -24,6 +24,9 @@ on conflict (tenant_id, user_id, platform, external_id) do nothing;
 -- name: GetConversation :one
 select * from conversations where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
+-- name: FindConversation :one
+select * from conversations where tenant_id = @tenant_id and user_id = @user_id and platform = @platform and external_id = @external_id;
+
 -- name: UpdateConversation :exec
 update conversations set platform_name = @platform_name, title = @title, message_count = @message_count,
     token_count = @token_count, bytes = @bytes, import_id = @import_id, created_at = @created_at,
