@@ -122,12 +122,12 @@ func concurrently(clients, count int, do func(i int)) (took []time.Duration, ela
 func (s *scale) settle(server *installation.Server) {
 	s.Helper()
 	installation.Eventually(s.TB, time.Hour, func() string {
-		var left int
-		if err := server.Owner.QueryRow(s.Context(), "select count(*) from units where indexed_at is null").Scan(&left); err != nil {
+		var waiting bool
+		if err := server.Owner.QueryRow(s.Context(), "select exists (select from units where active and indexed_at is null)").Scan(&waiting); err != nil {
 			return err.Error()
 		}
-		if left > 0 {
-			return fmt.Sprintf("%d units are not indexed", left)
+		if waiting {
+			return "a unit is not indexed"
 		}
 		return ""
 	})

@@ -88,6 +88,7 @@ func (s *scale) index(server *installation.Server, t installation.ServedTenant, 
 	if *full {
 		s.awaitSegments(t.Placement.Collection)
 	}
+	vacuum(s.TB, server)
 }
 
 // awaitSegments waits until Milvus has sealed the new segments and built their indexes, which it does later without a

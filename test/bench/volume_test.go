@@ -170,7 +170,7 @@ func (v *volume) prepare(tb testing.TB, server *installation.Server) {
 		on conflict (tenant_id) do update set began_at = excluded.began_at`)
 }
 
-// finish counts the loaded rows as the product does, and collects statistics as autovacuum does later.
+// finish counts the loaded rows as the product does.
 func (v *volume) finish(tb testing.TB, server *installation.Server) {
 	tb.Helper()
 	for _, statement := range []string{
@@ -182,16 +182,23 @@ func (v *volume) finish(tb testing.TB, server *installation.Server) {
 		`update usage u set memories = l.n, storage = l.bytes from (
 			select tenant_id, sum(n) as n, sum(bytes) as bytes from bench_loaded group by tenant_id) l where u.tenant_id = l.tenant_id`,
 		`drop table bench_loaded`,
-		`vacuum analyze users, buckets, usage, memories, memory_versions, units`,
 	} {
 		execute(tb, server, statement)
 	}
+	vacuum(tb, server)
 	if *full {
 		return
 	}
 	if wrong, err := postgrestest.WrongCounters(tb.Context(), server.Owner); err != nil || len(wrong) > 0 {
 		tb.Errorf("counters after the load: %v, %v", wrong, err)
 	}
+}
+
+// vacuum does for written rows what autovacuum does when enough rows have changed: it collects statistics, and marks pages whose rows all
+// transactions see, so that the rows of a user are counted in the index alone. Peers have flushed their data, too.
+func vacuum(tb testing.TB, server *installation.Server) {
+	tb.Helper()
+	execute(tb, server, `vacuum analyze users, buckets, usage, memories, memory_versions, units`)
 }
 
 func execute(tb testing.TB, server *installation.Server, statement string, args ...any) {
