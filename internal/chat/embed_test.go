@@ -20,7 +20,7 @@ func TestIngestEmbedsShortConversations(t *testing.T) {
 		want     bool
 	}{
 		"short":                {"the next semantic search must find it", 3, nil, true},
-		"long":                 {"the job embeds it, so that the request does not take long", smallUnits + 1, nil, false},
+		"long":                 {"the job embeds it, so that the request does not take long", maxRequestUnits + 1, nil, false},
 		"embedder unavailable": {"it is stored without vectors", 3, errors.New("unavailable"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestIngestEmbedsShortConversations(t *testing.T) {
 // TestIngestEmbedsNewMessages: a client sends the whole conversation after each turn.
 func TestIngestEmbedsNewMessages(t *testing.T) {
 	t.Parallel()
-	const before = 3 * smallUnits // 48
+	const before = 3 * maxRequestUnits // 48
 	sent, err := ingested(before).Upsert()
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +59,8 @@ func TestIngestEmbedsNewMessages(t *testing.T) {
 		"Title":     {func(in *IngestInput) { in.Title = new("other") }, nil},
 		"NextTurn":  {func(in *IngestInput) { *in = ingested(before + 2) }, []string{"message 48", "message 49"}},
 		"Edited":    {func(in *IngestInput) { in.Messages[3].Content = new("edited") }, []string{"edited"}},
-		"Most":      {func(in *IngestInput) { *in = ingested(before + smallUnits) }, texts(before, before+smallUnits)},
-		"TooMany":   {func(in *IngestInput) { *in = ingested(before + smallUnits + 1) }, nil},
+		"Most":      {func(in *IngestInput) { *in = ingested(before + maxRequestUnits) }, texts(before, before+maxRequestUnits)},
+		"TooMany":   {func(in *IngestInput) { *in = ingested(before + maxRequestUnits + 1) }, nil},
 		"TooLong":   {func(in *IngestInput) { in.Messages[3].Content = new(strings.Repeat("A long answer. ", 4000)) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,9 +87,12 @@ func TestIngestEmbedsNewMessages(t *testing.T) {
 
 func TestIngestWhileStoreFails(t *testing.T) {
 	t.Parallel()
-	failure := errors.New("unavailable")
-	if _, err := newService(&fakes{storeFails: failure}).Ingest(t.Context(), tenant.Identity{}, ingested(1)); !errors.Is(err, failure) {
-		t.Errorf("Ingest = %v, want %v", err, failure)
+	f := &fakes{storeFails: errors.New("unavailable")}
+	if _, err := newService(f).Ingest(t.Context(), tenant.Identity{}, ingested(1)); !errors.Is(err, f.storeFails) {
+		t.Errorf("Ingest = %v, want %v", err, f.storeFails)
+	}
+	if len(f.embedded) > 0 || len(f.upserted.Messages) > 0 {
+		t.Errorf("%q are embedded and %d messages are stored, want none: reading the conversation failed", f.embedded, len(f.upserted.Messages))
 	}
 }
 

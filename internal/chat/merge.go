@@ -123,12 +123,6 @@ func (c Change) Units() func(indexes []int) []retrieve.Unit {
 	}
 }
 
-// Units returns the units of the messages at the indexes. messages must be all
-// messages of the conversation: units contain text of surrounding messages.
-func Units(platform, title string, messages []Message, indexes []int) []retrieve.Unit {
-	return retrieve.ChatUnits(groupOf(platform), title, chatMessages(messages), indexes)
-}
-
 func chatMessages(messages []Message) []retrieve.ChatMessage {
 	list := make([]retrieve.ChatMessage, len(messages))
 	for i, m := range messages {

@@ -28,9 +28,9 @@ const (
 
 	defaultIndexTimeout = time.Second
 	defaultEmbedTimeout = 2 * time.Second
-	// smallUnits is the maximum number of units that are embedded within the request: a few turns of an ongoing chat.
+	// maxRequestUnits is the maximum number of units that are embedded within the request: a few turns of an ongoing chat.
 	// Embedding that does not end in time is wasted.
-	smallUnits = 16
+	maxRequestUnits = 16
 )
 
 // Searcher searches units; implemented by retrieve.Engine.
@@ -114,7 +114,7 @@ func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInpu
 var tooLong = fmt.Sprintf("The conversation has more than %d tokens.", MaxTokens)
 
 // embed returns the vectors of the new and changed messages' units, by the text they embed, so that semantic search finds
-// them immediately. It returns nil if there are more than smallUnits, or if the embedder does not answer in time: the index
+// them immediately. It returns nil if there are more than maxRequestUnits, or if the embedder does not answer in time: the index
 // job then embeds them.
 func (s *Service) embed(ctx context.Context, who tenant.Identity, u Upsert) (map[string][]float32, error) {
 	before, stored, err := s.Store.Find(ctx, who.Scope, u.Key())
@@ -123,11 +123,11 @@ func (s *Service) embed(ctx context.Context, who tenant.Identity, u Upsert) (map
 	}
 	change := Plan(before, stored, u, "")
 	written := change.Written()
-	if len(written) > smallUnits {
+	if len(written) > maxRequestUnits {
 		return nil, nil
 	}
-	units := change.Units()(written) // maybe more than are stored: quotations are not known yet
-	if len(units) == 0 || len(units) > smallUnits {
+	units := change.Units()(written) // includes those of quotations, which are not known yet and will have none
+	if len(units) == 0 || len(units) > maxRequestUnits {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.EmbedTimeout)

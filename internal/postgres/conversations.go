@@ -62,52 +62,50 @@ func recordFailure(ctx context.Context, q *db.Queries, scope tenant.Scope, u cha
 
 // Get implements chat.Store.
 func (c Conversations) Get(ctx context.Context, scope tenant.Scope, id string) (chat.Conversation, []chat.Message, error) {
-	var out chat.Conversation
-	var messages map[string][]chat.Message
-	err := c.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
+	return c.read(ctx, scope, func(q *db.Queries) (db.Conversation, error) {
 		key, ok := parseID(id)
 		if !ok {
-			return unknownConversation(id)
+			return db.Conversation{}, unknownConversation(id)
 		}
 		row, err := q.GetConversation(ctx, db.GetConversationParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: key})
 		if errors.Is(err, pgx.ErrNoRows) {
-			return unknownConversation(id)
+			err = unknownConversation(id)
 		}
+		return row, err
+	})
+}
+
+// Find implements chat.Store.
+func (c Conversations) Find(ctx context.Context, scope tenant.Scope, key chat.Key) (chat.Conversation, []chat.Message, error) {
+	found, messages, err := c.read(ctx, scope, func(q *db.Queries) (db.Conversation, error) {
+		return q.FindConversation(ctx, db.FindConversationParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Platform: key.Platform, ExternalID: key.ExternalID,
+		})
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return chat.Conversation{}, nil, nil
+	}
+	return found, messages, err
+}
+
+// read returns the conversation of a row and its messages.
+func (c Conversations) read(
+	ctx context.Context, scope tenant.Scope, get func(*db.Queries) (db.Conversation, error),
+) (out chat.Conversation, list []chat.Message, err error) {
+	err = c.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
+		row, err := get(q)
 		if err != nil {
 			return err
 		}
 		out = toConversation(row)
-		messages, err = listMessages(ctx, q, scope, out.ID)
+		messages, err := listMessages(ctx, q, scope, out.ID)
+		list = messages[out.ID]
 		return err
 	})
 	if err != nil {
 		return chat.Conversation{}, nil, fmt.Errorf("read conversation: %w", err)
 	}
-	return out, messages[out.ID], nil
-}
-
-// Find implements chat.Store.
-func (c Conversations) Find(ctx context.Context, scope tenant.Scope, key chat.Key) (chat.Conversation, []chat.Message, error) {
-	var out chat.Conversation
-	var messages map[string][]chat.Message
-	err := c.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
-		row, err := q.FindConversation(ctx, db.FindConversationParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Platform: key.Platform, ExternalID: key.ExternalID,
-		})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		out = toConversation(row)
-		messages, err = listMessages(ctx, q, scope, out.ID)
-		return err
-	})
-	if err != nil {
-		return chat.Conversation{}, nil, fmt.Errorf("find conversation: %w", err)
-	}
-	return out, messages[out.ID], nil
+	return out, list, nil
 }
 
 // List implements chat.Store.

@@ -52,7 +52,8 @@ func TestUnitsAreLoaded(t *testing.T) {
 		want = append(want, retrieve.OwnedUnit{User: alice.User, Unit: u, Vectors: map[placement.GenerationID][]float32{}})
 	}
 	ids = b.unitsOf(t, conversation.ID)
-	for i, u := range chat.Units(conversation.Platform, in.Title, in.Messages, []int{0, 1, 2}) {
+	change := chat.Plan(chat.Conversation{}, nil, in, conversation.ID)
+	for i, u := range change.Units()([]int{0, 1, 2}) {
 		u.ID, u.Owner, u.Lexical, u.Parts = ids[i], conversation.ID, "", nil
 		want = append(want, retrieve.OwnedUnit{User: bob.User, Unit: u, Vectors: map[placement.GenerationID][]float32{}})
 	}

@@ -21,14 +21,13 @@ func (b *bench) conversation(id string) (body map[string]any, dense []string) {
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	var sent []map[string]any
 	var messages []chat.Message
-	var indexes []int
 	for j := range chatMessages {
 		id, role, text, when := fmt.Sprint(j), []string{"user", "assistant"}[j%2], b.writer.text(10+b.writer.IntN(60)), at.Add(time.Duration(j)*time.Minute)
 		sent = append(sent, map[string]any{"id": id, "role": role, "content": text, "createdAt": when})
 		messages = append(messages, chat.Message{ExternalID: id, Sender: []chat.Sender{chat.Human, chat.Assistant}[j%2], Text: text, CreatedAt: when})
-		indexes = append(indexes, j)
 	}
-	for _, u := range chat.Units("bench", "Chat", messages, indexes) {
+	change := chat.Plan(chat.Conversation{}, nil, chat.Upsert{Platform: "bench", Title: "Chat", Messages: messages}, "")
+	for _, u := range change.Units()(change.Written()) {
 		dense = append(dense, u.Dense)
 	}
 	return map[string]any{"platform": "bench", "conversation": map[string]any{"id": id, "title": "Chat", "createdAt": at, "messages": sent}}, dense

@@ -195,7 +195,7 @@ func (v *volume) finish(tb testing.TB, server *installation.Server) {
 }
 
 // vacuum does for written rows what autovacuum does when enough rows have changed: it collects statistics, and marks pages whose rows all
-// transactions see, so that the rows of a user are counted in the index alone. Peers have flushed their data, too.
+// transactions see, so that the rows of a user are counted in the index alone. mem0's data is flushed, too.
 func vacuum(tb testing.TB, server *installation.Server) {
 	tb.Helper()
 	execute(tb, server, `vacuum analyze users, buckets, usage, memories, memory_versions, units`)

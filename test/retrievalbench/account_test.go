@@ -47,14 +47,13 @@ func newAccount(tb testing.TB, db *postgres.DB, index *milvus.Index, n int, text
 func newChat(first, n int, text func(i int) string) chat.Upsert {
 	at := time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(first) * time.Hour / 4)
 	u := chat.Upsert{ExternalID: fmt.Sprint(first), Platform: platform, PlatformName: platform, Title: "Chat", CreatedAt: at}
-	indexes := make([]int, n)
 	for i := range n {
-		indexes[i] = i
 		u.Messages = append(u.Messages, chat.Message{ExternalID: fmt.Sprint(i), Sender: []chat.Sender{chat.Human, chat.Assistant}[i%2],
 			Text: text(first + i), CreatedAt: at.Add(time.Duration(i) * time.Minute)})
 	}
 	u.Generation, u.Vectors = 1, map[string][]float32{}
-	for _, unit := range chat.Units(platform, u.Title, u.Messages, indexes) {
+	change := chat.Plan(chat.Conversation{}, nil, u, "")
+	for _, unit := range change.Units()(change.Written()) {
 		u.Vectors[unit.Dense] = randomVector(unit.Dense)
 	}
 	return u
