@@ -14,6 +14,7 @@ var (
 	SelectMemories  = selectMemories
 	PageLimit       = pageLimit
 	WithGenericPlan = withGenericPlan
+	AddedUnits      = addedMemories
 )
 
 // Statements whose plans are tested.
@@ -21,11 +22,13 @@ const (
 	MemoriesByID = memoriesByID
 	PromoteJobs  = promoteJobs
 	PromotePlan  = promotePlan
-	AddedUnits   = addedUnits
 )
 
-// MaxCachedUnits is maxCachedUnits.
-const MaxCachedUnits = maxCachedUnits
+// Limits of the cache.
+const (
+	MaxCachedUnits = maxCachedUnits
+	MaxCachedText  = maxCachedText
+)
 
 // FillCache leaves no space in the cache, until the function that it returns is called.
 func (d *DB) FillCache() (empty func()) {

@@ -14,13 +14,13 @@ import (
 const (
 	// maxCacheSize is the maximum size of all units in the cache, in bytes.
 	maxCacheSize = 16 << 20
-	// maxCachedUnits is the maximum number of a user's units in the cache, 10 MB with 384 dimensions, and 2 to 6 MB with their words.
+	// maxCachedUnits is the maximum number of a user's units in the cache, 10 MB with 384 dimensions, and 4 to 8 MB with their words and texts.
 	maxCachedUnits = 25_000
 	// unitsExpire is how long the units of a user are kept after their last use.
 	unitsExpire = time.Minute
 )
 
-// unitCache holds the vectors and words of the units of recently active users. The caller validates them against the database before each
+// unitCache holds the vectors, words and texts of the units of recently active users. The caller validates them against the database before each
 // use (addedUnits). Units never change: an edit creates new ones.
 type unitCache struct {
 	mu    sync.Mutex
@@ -145,11 +145,12 @@ type storedUnits struct {
 	hash    int64           // of their ids
 }
 
-// unitPart is a number of units with their coded vectors (appendCode), one after another, and their words.
+// unitPart is a number of units with their coded vectors (appendCode), one after another, their words, and the texts of units of memories.
 type unitPart struct {
 	ids     []retrieve.UnitID
 	content []byte // nothing for units without a vector
 	words   wordIndex
+	texts   unitTexts
 }
 
 // unitList collects units for a part.
@@ -157,27 +158,30 @@ type unitList struct {
 	ids     []retrieve.UnitID
 	content []byte
 	words   wordList
+	texts   unitTexts
 }
 
 // size returns the maximum size of the units in a part, in bytes.
 func (l *unitList) size() int {
-	return len(l.content) + 8*len(l.ids) + 12*len(l.words.entries) + 2*len(l.words.lengths) + partSize
+	return len(l.content) + 8*len(l.ids) + 12*len(l.words.entries) + 2*len(l.words.lengths) + l.texts.length() + partSize
 }
 
 func (l *unitList) reset() {
 	l.ids, l.content = l.ids[:0], l.content[:0]
 	l.words.reset()
+	l.texts.reset()
 }
 
 // addPart adds the units of a part.
 func (l *unitList) addPart(p *unitPart) {
 	l.ids, l.content = append(l.ids, p.ids...), append(l.content, p.content...)
 	l.words.addIndex(&p.words)
+	l.texts.addAll(&p.texts)
 }
 
 // part returns the units. It keeps nothing of the list, which may be reused.
 func (l *unitList) part() unitPart {
-	return unitPart{slices.Clone(l.ids), slices.Clone(l.content), l.words.index()}
+	return unitPart{slices.Clone(l.ids), slices.Clone(l.content), l.words.index(), l.texts.clone()}
 }
 
 // changedBy reports whether the units that were read differ from these.
@@ -303,4 +307,6 @@ func (v *storedUnits) size() int {
 	return size
 }
 
-func (p *unitPart) size() int { return partSize + cap(p.content) + 8*cap(p.ids) + p.words.size() }
+func (p *unitPart) size() int {
+	return partSize + cap(p.content) + 8*cap(p.ids) + p.words.size() + p.texts.size()
+}

@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -102,7 +106,7 @@ func (b *testBundle) exact(ctx context.Context, scope tenant.Scope, q retrieve.Q
 		return nil, retrieve.Coverage{}, fmt.Errorf("prefetched: %v, %+v, want %v, %+v", again, c, hits, coverage)
 	}
 	if q.Text != "" && !q.Filtered() {
-		err = b.sameWords(ctx, scope, q, prefetched)
+		err = errors.Join(b.sameWords(ctx, scope, q, prefetched), b.sameTexts(ctx, scope, q, prefetched))
 	}
 	return hits, coverage, err
 }
@@ -117,6 +121,46 @@ func (b *testBundle) sameWords(ctx context.Context, scope tenant.Scope, q retrie
 	same := func(a, b retrieve.Hit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-9 }
 	if err != nil || !slices.EqualFunc(want, got, same) {
 		return fmt.Errorf("the words %q find %v, %w, want %v", q.Text, got, err, want)
+	}
+	return nil
+}
+
+// sameTexts returns an error if units that were read are not described as the database describes them, or not at all although the texts of their
+// memories are short.
+func (b *testBundle) sameTexts(ctx context.Context, scope tenant.Scope, q retrieve.Query, prefetched retrieve.Prefetched) error {
+	if q.Kind != retrieve.Memory {
+		return nil
+	}
+	rows, err := b.owner.Query(ctx, `select u.id, u.active and octet_length(m.text) <= $2 from units u join memories m on m.id = u.memory_id where u.user_id = $1`,
+		scope.User, postgres.MaxCachedText)
+	if err != nil {
+		return err
+	}
+	var ids, others []retrieve.UnitID // others need the database, or do not exist
+	var id retrieve.UnitID
+	var short bool
+	if _, err := pgx.ForEachRow(rows, []any{&id, &short}, func() error {
+		if ids = append(ids, id); !short {
+			others = append(others, id)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	got, unknown := prefetched.Describe(ids)
+	want, err := b.Describe(ctx, scope, q, slices.DeleteFunc(ids, func(id retrieve.UnitID) bool { return slices.Contains(others, id) }))
+	byID := func(a, b retrieve.Described) int { return cmp.Compare(a.ID, b.ID) }
+	slices.SortFunc(got, byID)
+	slices.SortFunc(want, byID)
+	slices.Sort(unknown)
+	slices.Sort(others)
+	same := func(a, b retrieve.Described) bool {
+		near := slices.EqualFunc(a.Vector, b.Vector, func(x, y float32) bool { return math.Abs(float64(x-y)) < 2e-3 })
+		a.Vector, b.Vector = nil, nil
+		return near && reflect.DeepEqual(a, b)
+	}
+	if err != nil || !slices.EqualFunc(want, got, same) || !slices.Equal(others, unknown) {
+		return fmt.Errorf("%d units are described and %d not, %w, want %d, %d", len(got), len(unknown), err, len(want), len(others))
 	}
 	return nil
 }

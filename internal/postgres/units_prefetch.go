@@ -31,7 +31,7 @@ const maxBuffer = 4 << 20
 
 // release makes a buffer available to others, unless it has become large.
 func (r *readUnits) release() {
-	if cap(r.added.content)+8*cap(r.added.words.entries)+8*cap(r.missing.words.entries) <= maxBuffer {
+	if cap(r.added.content)+8*cap(r.added.words.entries)+8*cap(r.missing.words.entries)+r.added.texts.size()+r.missing.texts.size()+r.texts.size() <= maxBuffer {
 		unitBuffers.Put(r)
 	}
 }
@@ -116,7 +116,7 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 		d.units.remove(key)
 		return retrieve.Prefetched{}, nil
 	}
-	lexemes := read.lexemes
+	lexemes, state := read.lexemes, read.state
 	var v *storedUnits
 	if d.units.fits(key, known.sizeWith(read)) {
 		v = known.with(read)
@@ -127,12 +127,16 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 		read.missing.words.keep(lexemes)
 		v = known.with(read)
 	}
-	return retrieve.Prefetched{
+	p := retrieve.Prefetched{
 		Nearest: func(vector []float32) ([]retrieve.Hit, retrieve.Coverage) {
 			return bestFirst(v.score(vector), query.Limit), retrieve.Coverage{All: true, Missing: len(v.missing.ids) > 0}
 		},
 		Lexical: func() []retrieve.Hit { return v.lexical(lexemes, query.Limit) },
-	}, nil
+	}
+	if key.kind == retrieve.Memory {
+		p.Describe = func(ids []retrieve.UnitID) ([]retrieve.Described, []retrieve.UnitID) { return v.describe(ids, state) }
+	}
+	return p, nil
 }
 
 // loadTimeout limits the reading of the vectors of a user with many units.
@@ -158,29 +162,56 @@ func (d *DB) loadUnits(ctx context.Context, key unitKey) {
 	}
 }
 
-// estimatedSize is the number of a user's units, up to a limit, and the average size of the newest in the cache, in bytes: a code, an id, and the words.
-const estimatedSize = `select (select count(*) from (select from units where tenant_id = $1 and user_id = $2 and kind = $3 and active limit $4) u),
-	(select coalesce(avg(coalesce(octet_length(embedding), 0) / 2 + 10 + 4 * length(tsv)), 0)::int from (
-		select embedding, tsv from units where tenant_id = $1 and user_id = $2 and kind = $3 and active order by id desc limit 100) n)`
+// estimatedSize is the number of a user's units, up to a limit, and the average size of the newest in the cache, in bytes: a code, an id, the words, and for a
+// memory the text.
+var estimatedSize = fmt.Sprintf(`select (select count(*) from (select from units where tenant_id = $1 and user_id = $2 and kind = $3 and active limit $4) u),
+	(select coalesce(avg(coalesce(octet_length(n.embedding), 0) / 2 + 10 + 4 * length(n.tsv) + case when n.kind = %d then %d + coalesce((
+			select octet_length(m.text) from memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = n.memory_id and octet_length(m.text) <= %d limit 1), 0) else 0 end), 0)::int from (
+		select kind, memory_id, embedding, tsv from units where tenant_id = $1 and user_id = $2 and kind = $3 and active order by id desc limit 100) n)`,
+	retrieve.Memory, unitTextSize, maxCachedText)
 
-// addedUnits are the units with higher ids than the known ones, the known ones without a vector, and in a row with the
+// addedUnits returns a statement for the units with higher ids than the known ones, the known ones without a vector, and in a row with the
 // id 0, the number and a hash of the ids up to the highest known one, which tell whether they are the known ones, and the lexemes of the query.
-const addedUnits = `select 0, null, null, 0, count(*), coalesce(bit_xor(hashint8extended(id, 0)), 0), (
-		select array_agg(w.lexeme) from (select lexeme from unnest(to_tsvector('english', $8)) order by positions[1] limit 64) w)
+// The units and that row can have more columns, and others rows before them.
+func addedUnits(rows, columnsOfRow, columns string) string {
+	unit := `select u.id, case $5::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end, tsvectorsend(u.tsv), `
+	return rows + `select 0, null::bytea, null::bytea, 0, count(*), coalesce(bit_xor(hashint8extended(id, 0)), 0), (
+		select array_agg(w.lexeme) from (select lexeme from unnest(to_tsvector('english', $8)) order by positions[1] limit 64) w)` + columnsOfRow + `
 	from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id <= $4
 union all (
-	select id, case $5::smallint when generation_id then embedding when next_generation_id then next_embedding end, tsvectorsend(tsv),
-		hashint8extended(id, 0), 0, 0, null
-	from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id > $4 order by id limit $6)
+	` + unit + `hashint8extended(u.id, 0), 0, 0, null` + columns + `
+	from units u where u.tenant_id = $1 and u.user_id = $2 and u.kind = $3 and u.active and u.id > $4 order by u.id limit $6)
 union all
-	select id, case $5::smallint when generation_id then embedding when next_generation_id then next_embedding end, tsvectorsend(tsv), 0, 0, 0, null
-	from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id = any($7::bigint[])`
+	` + unit + `0, 0, 0, null` + columns + `
+	from units u where u.tenant_id = $1 and u.user_id = $2 and u.kind = $3 and u.active and u.id = any($7::bigint[])`
+}
+
+// textRow is the id of the rows of addedMemories that are texts.
+const textRow = -1
+
+var (
+	addedMessages = addedUnits("", "", "")
+	// addedMemories also has the text of each memory, if no units are known, which is faster than to look it up for each unit; or with the unit. Long
+	// texts are null. The row with the id 0 has the superseded memories and the names of the buckets (userState).
+	addedMemories = addedUnits(
+		fmt.Sprintf(`select %d, null::bytea, null::bytea, 0, 0, 0, null::text[], m.id, 0, 0, 0, convert_to(m.text, 'UTF8'), null::uuid[], null::jsonb
+	from memories m where $4 = 0 and m.tenant_id = $1 and m.user_id = $2 and octet_length(m.text) <= %d
+union all
+`, textRow, maxCachedText),
+		`, null, 0, 0, 0, null, (select array_agg(m.id) from memories m where m.tenant_id = $1 and m.user_id = $2 and m.superseded_by is not null),
+		(select jsonb_object_agg(b.id, b.name) from buckets b where b.tenant_id = $1 and b.user_id = $2 and not b.is_default)`,
+		fmt.Sprintf(`, u.memory_id, u.group_id, u.span_start, u.span_end, case when $4 > 0 then (
+			select convert_to(m.text, 'UTF8') from memories m
+			where m.tenant_id = $1 and m.user_id = $2 and m.id = u.memory_id and octet_length(m.text) <= %d limit 1) end, null, null`, maxCachedText))
+)
 
 // readUnits are the units that readAdded read.
 type readUnits struct {
 	added   unitList // with a vector
 	missing unitList // without a vector, among these and the known ones
+	texts   memoryTexts
 	lexemes []string // distinct ones of the query, in order of their first position
+	state   userState
 
 	same  bool            // the user has exactly the known units, and these
 	more  bool            // there are more than the limit
@@ -193,19 +224,36 @@ type readUnits struct {
 func (r *readUnits) readAdded(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, text string, limit int) error {
 	r.added.reset()
 	r.missing.reset()
-	*r = readUnits{added: r.added, missing: r.missing}
-	rows, err := withGenericPlan(tx).Query(ctx, addedUnits, string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last), int16(key.generation),
+	r.texts.reset()
+	*r = readUnits{added: r.added, missing: r.missing, texts: r.texts}
+	statement := addedMessages
+	if key.kind == retrieve.Memory {
+		statement = addedMemories
+	}
+	rows, err := withGenericPlan(tx).Query(ctx, statement, string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last), int16(key.generation),
 		limit+1, int64s(known.missing.ids), queriedWords(text))
 	if err != nil {
 		return err
 	}
 	var unit, hash, count, all int64
-	var vector, words pgtype.DriverBytes // not copied; valid until the next row
+	var vector, words, whole pgtype.DriverBytes // not copied; valid until the next row
 	var lexemes []string
-	_, err = pgx.ForEachRow(rows, []any{&unit, &vector, &words, &hash, &count, &all, &lexemes}, func() error {
+	columns := []any{&unit, &vector, &words, &hash, &count, &all, &lexemes}
+	var owner pgtype.UUID
+	var bucket int64
+	var start, end int32
+	var state userState
+	if key.kind == retrieve.Memory {
+		columns = append(columns, &owner, &bucket, &start, &end, &whole, &state.superseded, &state.buckets)
+	}
+	_, err = pgx.ForEachRow(rows, columns, func() error {
 		id := retrieve.UnitID(unit)
-		if id == 0 {
-			r.same, r.lexemes = count == int64(known.count) && all == known.hash, lexemes
+		switch id {
+		case textRow:
+			r.texts.add(owner.Bytes, whole)
+			return nil
+		case 0:
+			r.same, r.lexemes, r.state = count == int64(known.count) && all == known.hash, lexemes, state
 			return nil
 		}
 		if id > known.last {
@@ -219,6 +267,13 @@ func (r *readUnits) readAdded(ctx context.Context, tx db.DBTX, key unitKey, know
 			list.content = appendCode(list.content, vector)
 		}
 		list.ids = append(list.ids, id)
+		if key.kind == retrieve.Memory {
+			text := []byte(whole)
+			if text == nil {
+				text = r.texts.find(owner.Bytes)
+			}
+			list.texts.add(owner.Bytes, bucket, int(start), cut(text, int(start), int(end)))
+		}
 		return list.words.add(words)
 	})
 	r.more = r.count > limit

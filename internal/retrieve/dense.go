@@ -19,6 +19,8 @@ type dense struct {
 	rest     []Hit // less similar units that were scored anyway
 	exact    bool  // all units were scored, none of which is stale
 	degraded bool
+	// describe is Prefetched.Describe.
+	describe func([]UnitID) ([]Described, []UnitID)
 }
 
 // dense embeds the query and searches the database and the index in parallel. prepare is called while the query is embedded.
@@ -89,7 +91,7 @@ func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Locat
 	if err != nil {
 		return dense{}, fmt.Errorf("search recent units: %w", err)
 	}
-	d := dense{vector: vector, hits: exact, rest: rest, degraded: coverage.Truncated || coverage.Missing}
+	d := dense{vector: vector, hits: exact, rest: rest, degraded: coverage.Truncated || coverage.Missing, describe: q.prefetched.Describe}
 	if d.exact = coverage.All; d.exact {
 		return d, nil
 	}

@@ -71,7 +71,7 @@ func New(c Config) *Engine {
 }
 
 // Search returns the q.Limit best units in the scope, best first, with at most one
-// unit per message or memory. PostgreSQL confirmed that each is live and in the
+// unit per message or memory. PostgreSQL confirmed, after the call, that each is live and in the
 // scope. If the index or the embedder is unavailable, the result is Degraded; only
 // PostgreSQL causes an error.
 func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (Result, error) {
@@ -86,6 +86,7 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	if err != nil {
 		return Result{}, err
 	}
+	q.prefetched.Describe = d.describe
 	if d.vector != nil {
 		more, err := e.score(ctx, scope, q.Generation, words.hits, d)
 		if err != nil {

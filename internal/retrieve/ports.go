@@ -108,12 +108,14 @@ type Searcher interface {
 	Resolve(ctx context.Context, scope tenant.Scope, q Query, ids []UnitID) ([]Found, error)
 }
 
-// Prefetched ranks units that were read before. Each function can be called once.
+// Prefetched ranks units that were read before. Nearest and Lexical can be called once.
 type Prefetched struct {
 	// Nearest scores the units as Searcher.Exact does, but only the first q.Limit hits are in order. It is nil if none were read.
 	Nearest func(vector []float32) ([]Hit, Coverage)
 	// Lexical returns what Searcher.Lexical does. It is nil if the words of the units were not read.
 	Lexical func() []Hit
+	// Describe returns what Searcher.Describe does, of the units of which the texts were read, and the ids of the others. It is nil if no texts were read.
+	Describe func(ids []UnitID) (described []Described, others []UnitID)
 }
 
 // Coverage reports which units Searcher.Exact scored.

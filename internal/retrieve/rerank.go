@@ -115,11 +115,19 @@ func (c *comparison) confirmed(ranking []Hit) []Hit {
 func (e *Engine) describe(ctx context.Context, scope tenant.Scope, q Query, hits []Hit) ([]Described, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
-	described, err := e.Searcher.Describe(ctx, scope, q, unitIDs(hits))
+	var described []Described
+	ids := unitIDs(hits)
+	if q.prefetched.Describe != nil {
+		described, ids = q.prefetched.Describe(ids)
+	}
+	if len(ids) == 0 {
+		return described, nil
+	}
+	others, err := e.Searcher.Describe(ctx, scope, q, ids)
 	if err != nil {
 		return nil, fmt.Errorf("describe units: %w", err)
 	}
-	return described, nil
+	return append(described, others...), nil
 }
 
 // comparison compares the candidates for one question.
