@@ -230,7 +230,7 @@ func (b *bench) search(user string, size int) {
 func (b *bench) write(user string, size int) {
 	b.Helper()
 	row := func(operation, subject string) *series { return b.report.row(operation, subject, size) }
-	texts, ids := make([]string, b.n), make([]string, b.n)
+	texts, ids, peerIDs := make([]string, b.n), make([]string, b.n), make([]string, b.n)
 	b.alternate(b.n, row("create", "Mnemo"), func(i int) {
 		var took time.Duration
 		texts[i] = b.writer.memory()
@@ -239,23 +239,26 @@ func (b *bench) write(user string, size int) {
 		vector, took := b.floor.passage(b.TB, texts[i])
 		row("create", "embedder").add(took)
 		row("create", "PostgreSQL").add(b.floor.insert(b.TB, user, texts[i], vector))
+		if b.peers != nil {
+			row("create", "mem0").add(b.peers.do(b.TB, "mem0_add", map[string]any{"user": user, "text": texts[i]}, &peerIDs[i]))
+			row("create", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_put", map[string]any{"user": user, "id": fmt.Sprint(i), "text": texts[i]}, nil))
+		}
 	})
 	b.alternate(b.n, row("delete", "Mnemo"), func(i int) {
 		row("delete", "Mnemo").add(b.as(user).do(b.TB, http.MethodDelete, "/api/memories/"+ids[i], nil, nil))
+		if b.peers != nil {
+			row("delete", "mem0").add(b.peers.do(b.TB, "mem0_delete", map[string]any{"id": peerIDs[i]}, nil))
+			row("delete", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_delete", map[string]any{"user": user, "id": fmt.Sprint(i)}, nil))
+		}
 	})
 	stale := b.countStale(user, texts)
 	b.report.Facts = append(b.report.Facts, fmt.Sprintf("stale searches after %d creations and deletions: Mnemo %d", 2*b.n, stale))
 	if stale > 0 {
 		b.Errorf("%d of %d searches were stale, want 0", stale, 2*b.n)
 	}
-	if b.peers == nil {
-		return
+	if b.peers != nil {
+		b.report.Facts = append(b.report.Facts, fmt.Sprintf("stale searches after %d creations and deletions: mem0 %d", 2*b.n, b.countStaleOfMem0(user, texts)))
 	}
-	stale = 0
-	for i, text := range texts {
-		stale += b.writePeers(user, size, fmt.Sprint(i), text)
-	}
-	b.report.Facts = append(b.report.Facts, fmt.Sprintf("stale searches after %d creations and deletions: mem0 %d", 2*b.n, stale))
 }
 
 // countStale creates and deletes memories, and counts the searches after each that do not see it.
@@ -280,26 +283,25 @@ func (b *bench) missing(user, text string) int {
 	return 1
 }
 
-func (b *bench) writePeers(user string, size int, key, text string) (stale int) {
+// countStaleOfMem0 is countStale.
+func (b *bench) countStaleOfMem0(user string, texts []string) (stale int) {
 	b.Helper()
-	args := map[string]any{"user": user, "text": text, "limit": results}
-	find := func() int {
-		var texts []string
-		b.peers.do(b.TB, "mem0_search", args, &texts)
-		if slices.Contains(texts, text) {
-			return 1
+	for _, text := range texts {
+		args := map[string]any{"user": user, "text": text, "limit": results}
+		find := func() int {
+			var found []string
+			b.peers.do(b.TB, "mem0_search", args, &found)
+			if slices.Contains(found, text) {
+				return 1
+			}
+			return 0
 		}
-		return 0
+		var id string
+		b.peers.do(b.TB, "mem0_add", args, &id)
+		stale += 1 - find()
+		b.peers.do(b.TB, "mem0_delete", map[string]any{"id": id}, nil)
+		stale += find()
 	}
-	row := func(operation, subject string) *series { return b.report.row(operation, subject, size) }
-	var id string
-	row("create", "mem0").add(b.peers.do(b.TB, "mem0_add", args, &id))
-	stale = 1 - find()
-	row("delete", "mem0").add(b.peers.do(b.TB, "mem0_delete", map[string]any{"id": id}, nil))
-	stale += find()
-	args = map[string]any{"user": user, "id": key, "text": text}
-	row("create", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_put", args, nil))
-	row("delete", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_delete", map[string]any{"user": user, "id": key}, nil))
 	return stale
 }
 
