@@ -17,10 +17,13 @@ const (
 
 var (
 	// changes says that the newer statement replaces another one. It has no terms.
-	changes = regexp.MustCompile(`(?i)\b(?:now|moved|moves|switched|changed|instead|postponed|rescheduled|brought forward|increased|decreased|` +
-		`rose|raised|reduced|lowered|extended|replaced|renamed|updated)\b`)
+	changes = newForm(`(?i)\b(?:now|moved|moves|switched|changed|instead|postponed|rescheduled|brought forward|increased|decreased|`+
+		`rose|raised|reduced|lowered|extended|replaced|renamed|updated)\b`,
+		"now", "moved", "moves", "switched", "changed", "instead", "postponed", "rescheduled", "brought forward", "increased", "decreased",
+		"rose", "raised", "reduced", "lowered", "extended", "replaced", "renamed", "updated")
 	// ends says that something is not, or no longer, true.
-	ends = regexp.MustCompile(`(?i)\b(?:not|never|no longer|cannot|\w+n['’]t|any ?more|stopped|quit|gave up|given up|sold|cancell?ed|ended)\b`)
+	ends = newForm(`(?i)\b(?:not|never|no longer|cannot|\w+n['’]t|any ?more|stopped|quit|gave up|given up|sold|cancell?ed|ended)\b`,
+		"not", "never", "no longer", "n't", "n’t", "more", "stopped", "quit", "gave up", "given up", "sold", "cancel", "ended")
 	// states divides a statement into what it is about and what it says of that.
 	states = regexp.MustCompile(`(?i)\b(?:is|are|was|were|will be|became)\b(?: called| named)?`)
 	// single are attributes of which there is only one.
@@ -114,7 +117,7 @@ func (s Statement) sameTerms(newer Statement) bool {
 // ParseStatement parses a short text.
 func ParseStatement(text string) Statement {
 	text = opener.ReplaceAllString(strings.TrimSpace(leadingDate.ReplaceAllString(text, "")), "")
-	s := Statement{words: plainWords(text), values: valuesOf(text), changed: changes.MatchString(text), ended: ends.MatchString(text)}
+	s := Statement{words: plainWords(text), values: valuesOf(text), changed: changes.matches(text), ended: ends.matches(text)}
 	if f := frames.FindStringSubmatch(text); f != nil {
 		s.frame, s.rest = strings.ToLower(f[1]), s.contents(text[len(f[0]):])
 		if home.MatchString(s.frame) {

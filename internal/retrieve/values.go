@@ -12,8 +12,10 @@ const monthNames = `january|february|march|april|june|july|august|september|octo
 
 var (
 	// valueForm is a number, weekday or date of a short statement.
-	valueForm = regexp.MustCompile(`(?i)\b(?:(?:` + monthNames + `|may)\b(?: \d{1,2}\b)?|` +
-		`\d[\d,.:]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:mon|tues|wednes|thurs|fri|satur|sun)day)`)
+	valueForm = newForm(`(?i)\b(?:(?:`+monthNames+`|may)\b(?: \d{1,2}\b)?|`+
+		`\d[\d,.:]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:mon|tues|wednes|thurs|fri|satur|sun)day)`,
+		slices.Concat(strings.Split(monthNames, "|"), strings.Split("0123456789", ""), []string{"may", "one", "two", "three", "four", "five", "six",
+			"seven", "eight", "nine", "ten", "eleven", "twelve", "day"})...)
 
 	asksDate   = regexp.MustCompile(`(?i)\b(?:when|(?:what|which) (?:date|day|month))\b`)
 	asksNumber = regexp.MustCompile(`(?i)\bhow (?:many|much)\b`)
@@ -28,7 +30,10 @@ var (
 
 // valuesOf returns the distinct numbers, weekdays and dates of a short statement, sorted.
 func valuesOf(text string) []string {
-	return sortedSet(matches(valueForm, text))
+	if !valueForm.possible(text) {
+		return nil
+	}
+	return sortedSet(matches(valueForm.Regexp, text))
 }
 
 // valuesFor returns a function that returns the distinct values of a text that may answer
