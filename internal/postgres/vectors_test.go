@@ -126,6 +126,22 @@ func TestCodesKeepTheCosine(t *testing.T) {
 	}
 }
 
+// The sums of the products do not overflow, whatever the number of dimensions.
+func TestCodesOfEqualComponents(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 7, 8, 384, maxSummed - 1, maxSummed, maxSummed + 1, 1 << 16} {
+		v, opposite := make([]float32, n), make([]float32, n)
+		for i := range v {
+			v[i], opposite[i] = 1, -1
+		}
+		v, opposite = normalized(v), normalized(opposite)
+		same, other := codeQuery(v).dot(appendCode(nil, encodeHalf(v))), codeQuery(v).dot(appendCode(nil, encodeHalf(opposite)))
+		if math.Abs(same-1) > 1e-3 || math.Abs(other+1) > 1e-3 {
+			t.Errorf("%d dimensions: cosines %v and %v, want 1 and -1", n, same, other)
+		}
+	}
+}
+
 // The typical error is far below the differences between candidates.
 func TestCodesOfEmbeddings(t *testing.T) {
 	t.Parallel()
