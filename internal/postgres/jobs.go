@@ -39,7 +39,13 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 			Args: retrieve.SyncArgs{Tenant: id, Units: batch}, InsertOpts: insertOpts(name),
 		})
 	}
-	if _, err := d.jobs.InsertManyTx(ctx, tx, params); err != nil {
+	var err error
+	if _, ok := tx.(*writer); ok {
+		_, err = d.jobs.InsertManyFastTx(ctx, tx, params) // which writer.CopyFrom sends with the next query
+	} else {
+		_, err = d.jobs.InsertManyTx(ctx, tx, params)
+	}
+	if err != nil {
 		return fmt.Errorf("commit index job: %w", err)
 	}
 	return nil

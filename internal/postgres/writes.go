@@ -98,6 +98,23 @@ func (w *writer) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 	return rows.CommandTag(), rows.Err()
 }
 
+// CopyFrom implements pgx.Tx. It sends an insertion of each row with the next query, which needs no round trip of its own.
+func (w *writer) CopyFrom(_ context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (n int64, err error) {
+	names, places := make([]string, len(columns)), make([]string, len(columns))
+	for i, c := range columns {
+		names[i], places[i] = pgx.Identifier{c}.Sanitize(), "$"+strconv.Itoa(i+1)
+	}
+	sql := "insert into " + table.Sanitize() + " (" + strings.Join(names, ", ") + ") values (" + strings.Join(places, ", ") + ")"
+	for ; rows.Next(); n++ {
+		values, err := rows.Values()
+		if err != nil {
+			return n, err
+		}
+		w.batch.Queue(sql, values...)
+	}
+	return n, rows.Err()
+}
+
 // hasNoResult reports whether sqlc generated a method that returns an error only.
 func hasNoResult(sql string) bool {
 	name, _, _ := strings.Cut(sql, "\n")
