@@ -30,11 +30,11 @@ const (
 	MaxCachedText  = maxCachedText
 )
 
-// FillCache leaves no space in the cache, until the function that it returns is called.
-func (d *DB) FillCache() (empty func()) {
+// FillCache leaves so many bytes of space in the cache, until the function that it returns is called.
+func (d *DB) FillCache(left int) (empty func()) {
 	d.units.mu.Lock()
 	defer d.units.mu.Unlock()
-	free := maxCacheSize - d.units.size
+	free := maxCacheSize - d.units.size - left
 	d.units.size += free
 	return func() {
 		d.units.mu.Lock()

@@ -31,6 +31,7 @@ const maxBuffer = 4 << 20
 
 // release makes a buffer available to others, unless it has become large.
 func (r *readUnits) release() {
+	r.lexemes, r.state = nil, userState{}
 	if cap(r.added.content)+8*cap(r.added.words.entries)+8*cap(r.missing.words.entries)+r.added.texts.size()+r.missing.texts.size()+r.texts.size() <= maxBuffer {
 		unitBuffers.Put(r)
 	}
@@ -118,7 +119,7 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 	}
 	lexemes, state := read.lexemes, read.state
 	var v *storedUnits
-	if d.units.fits(key, known.sizeWith(read)) {
+	if d.fits(key, known, read) {
 		v = known.with(read)
 		d.units.set(key, v)
 	} else {
@@ -139,6 +140,20 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 	return p, nil
 }
 
+// fits reports whether there is space for the known units with the ones that were read, if necessary without the texts of these, which it drops then.
+func (d *DB) fits(key unitKey, known *storedUnits, read *readUnits) bool {
+	size, texts := known.sizeWith(read), len(read.added.texts.content)+len(read.missing.texts.content)
+	switch {
+	case d.units.fits(key, size):
+		return true
+	case !d.units.fits(key, size-texts):
+		return false
+	}
+	read.added.texts.drop()
+	read.missing.texts.drop()
+	return true
+}
+
 // loadTimeout limits the reading of the vectors of a user with many units.
 const loadTimeout = 10 * time.Second
 
@@ -157,18 +172,17 @@ func (d *DB) loadUnits(ctx context.Context, key unitKey) {
 		}
 		return read.readAdded(ctx, tx, key, &known, "", maxCachedUnits)
 	})
-	if err == nil && read.same && !read.more && len(read.missing.ids) <= placement.ExactUnits {
+	if err == nil && read.same && !read.more && len(read.missing.ids) <= placement.ExactUnits && d.fits(key, &known, &read) {
 		d.units.set(key, known.with(&read))
 	}
 }
 
 // estimatedSize is the number of a user's units, up to a limit, and the average size of the newest in the cache, in bytes: a code, an id, the words, and for a
-// memory the text.
+// memory unitText, without its text.
 var estimatedSize = fmt.Sprintf(`select (select count(*) from (select from units where tenant_id = $1 and user_id = $2 and kind = $3 and active limit $4) u),
-	(select coalesce(avg(coalesce(octet_length(n.embedding), 0) / 2 + 10 + 4 * length(n.tsv) + case when n.kind = %d then %d + coalesce((
-			select octet_length(m.text) from memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = n.memory_id and octet_length(m.text) <= %d limit 1), 0) else 0 end), 0)::int from (
-		select kind, memory_id, embedding, tsv from units where tenant_id = $1 and user_id = $2 and kind = $3 and active order by id desc limit 100) n)`,
-	retrieve.Memory, unitTextSize, maxCachedText)
+	(select coalesce(avg(coalesce(octet_length(n.embedding), 0) / 2 + 10 + 4 * length(n.tsv) + case when $3 = %d then %d else 0 end), 0)::int from (
+		select embedding, tsv from units where tenant_id = $1 and user_id = $2 and kind = $3 and active order by id desc limit 100) n)`,
+	retrieve.Memory, unitTextSize)
 
 // addedUnits returns a statement for the units with higher ids than the known ones, the known ones without a vector, and in a row with the
 // id 0, the number and a hash of the ids up to the highest known one, which tell whether they are the known ones, and the lexemes of the query.
@@ -194,13 +208,13 @@ var (
 	// addedMemories also has the text of each memory, if no units are known, which is faster than to look it up for each unit; or with the unit. Long
 	// texts are null. The row with the id 0 has the superseded memories and the names of the buckets (userState).
 	addedMemories = addedUnits(
-		fmt.Sprintf(`select %d, null::bytea, null::bytea, 0, 0, 0, null::text[], m.id, 0, 0, 0, convert_to(m.text, 'UTF8'), null::uuid[], null::jsonb
-	from memories m where $4 = 0 and m.tenant_id = $1 and m.user_id = $2 and octet_length(m.text) <= %d
+		fmt.Sprintf(`(select %d, null::bytea, null::bytea, 0, 0, 0, null::text[], m.id, 0, 0, 0, convert_to(m.text, 'UTF8'), null::uuid[], null::jsonb
+	from memories m where $4::bigint = 0 and m.tenant_id = $1 and m.user_id = $2 and octet_length(m.text) <= %d limit $6)
 union all
 `, textRow, maxCachedText),
 		`, null, 0, 0, 0, null, (select array_agg(m.id) from memories m where m.tenant_id = $1 and m.user_id = $2 and m.superseded_by is not null),
 		(select jsonb_object_agg(b.id, b.name) from buckets b where b.tenant_id = $1 and b.user_id = $2 and not b.is_default)`,
-		fmt.Sprintf(`, u.memory_id, u.group_id, u.span_start, u.span_end, case when $4 > 0 then (
+		fmt.Sprintf(`, u.memory_id, u.group_id, u.span_start, u.span_end, case when $4::bigint > 0 then (
 			select convert_to(m.text, 'UTF8') from memories m
 			where m.tenant_id = $1 and m.user_id = $2 and m.id = u.memory_id and octet_length(m.text) <= %d limit 1) end, null, null`, maxCachedText))
 )

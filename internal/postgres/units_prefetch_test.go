@@ -147,7 +147,7 @@ func (b *testBundle) randomChanges(t *testing.T, scope, other tenant.Scope, r *r
 			n++
 			memories = append(memories, b.remember(t, scope, fmt.Sprint(strings.Repeat("lörem ", postgres.MaxCachedText/6), n), embed))
 		}},
-		{"create one of the greatest length", func() {
+		{"create one of the maximum length", func() {
 			n++
 			memories = append(memories, b.remember(t, scope, fmt.Sprint(n, strings.Repeat("é", (postgres.MaxCachedText-len(fmt.Sprint(n)))/2)), embed))
 		}},
@@ -250,13 +250,13 @@ func TestPrefetchWithoutSpace(t *testing.T) {
 	b.remember(t, scope, "a red apple", embed)
 	b.remember(t, scope, "a green pear", embed)
 	b.remember(t, scope, "a red cherry", nil)
-	empty := b.FillCache()
+	empty := b.FillCache(0)
 	search("red")
 	search("pear and cherry")
 	empty()
 	search("green apple")
 	search("red")
-	empty = b.FillCache()
+	empty = b.FillCache(0)
 	b.remember(t, scope, "a red grape", embed) // there is no space for it
 	search("grape")
 	empty()
@@ -272,7 +272,7 @@ func TestPrefetchKeepsUnitsInFullCache(t *testing.T) {
 	for _, vector := range []func(string) []float32{func(string) []float32 { return v }, nil} { // with and without a missing vector
 		b.remember(t, scope, fmt.Sprint("memory ", vector == nil), vector)
 		b.prefetch(t, scope, allMemories, v)
-		empty := b.FillCache()
+		empty := b.FillCache(0)
 		b.prefetch(t, scope, allMemories, v)
 		exec(t, b.owner, "update units set embedding = decode(repeat('0000', 384), 'hex') where embedding is not null and user_id = $1", scope.User)
 		if hits, _ := b.prefetch(t, scope, allMemories, v); len(hits) != 1 || hits[0].Score < 0.99 {
@@ -286,7 +286,7 @@ func TestPrefetchKeepsUnitsInFullCache(t *testing.T) {
 func TestPrefetchCachesNothingWithoutSpace(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	empty := b.FillCache()
+	empty := b.FillCache(0)
 	b.many(t, b.users[0])
 	empty()
 	if p, few, err := b.Prefetch(t.Context(), b.users[0], everyMemory); p.Nearest != nil || few || err != nil {
@@ -346,6 +346,56 @@ func TestPrefetchKeepsVectorsBesideMissingOnes(t *testing.T) {
 		hits, coverage = b.prefetch(t, scope, allMemories, v)
 		if len(hits) != 3 || hits[2].ID != missing || hits[2].Score < 0.99 || coverage != (retrieve.Coverage{All: true}) {
 			t.Errorf("%v, %+v, want three hits that equal the query", hits, coverage)
+		}
+	}
+}
+
+// TestPrefetchDropsTexts: units that do not fit in the cache with their texts are cached without.
+func TestPrefetchDropsTexts(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, v := b.users[0], randomUnit(rand.New(rand.NewPCG(37, 38)))
+	remember := func(text string) retrieve.UnitID {
+		return b.unitsOf(t, b.remember(t, scope, text, func(string) []float32 { return v }))[0]
+	}
+	var ids []retrieve.UnitID
+	for n := range 8 {
+		ids = append(ids, remember(fmt.Sprint("memory ", n, strings.Repeat(" x", 170))))
+	}
+	describe := func() (described []retrieve.Described, others []retrieve.UnitID) {
+		t.Helper()
+		p, _, err := b.Prefetch(t.Context(), scope, allMemories)
+		if err != nil || p.Describe == nil {
+			t.Fatalf("Prefetch: %v", err)
+		}
+		if hits, _ := p.Nearest(v); len(hits) < 8 || hits[7].Score < 0.99 {
+			t.Errorf("%v, want hits that equal the query", hits)
+		}
+		return p.Describe(ids)
+	}
+	empty := b.FillCache(6000) // they need more than 7,000 bytes with their texts, and less than 5,000 without
+	if described, others := describe(); len(described) != 0 || len(others) != 8 {
+		t.Errorf("%d units are described and %d not, want none", len(described), len(others))
+	}
+	exec(t, b.owner, "update units set embedding = decode(repeat('0000', 384), 'hex') where user_id = $1", scope.User)
+	describe() // the vectors are cached
+	empty()
+	ids = append(ids, remember("a short one"))
+	if described, others := describe(); len(described) != 1 || described[0].Text != "a short one" || len(others) != 8 {
+		t.Errorf("%d units are described and %d not, want the new one and the others without their texts", len(described), len(others))
+	}
+}
+
+// TestPrefetchOfHighIDs: each replay of the erasure ledger skips a billion ids.
+func TestPrefetchOfHighIDs(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, v := b.users[0], randomUnit(rand.New(rand.NewPCG(35, 36)))
+	exec(t, b.owner, "select setval('unit_ids', 3000000000)")
+	for n := range 3 {
+		b.remember(t, scope, fmt.Sprint("memory ", n), func(string) []float32 { return v })
+		if hits, _ := b.prefetch(t, scope, allMemories, v); len(hits) != n+1 {
+			t.Errorf("%d units, want %d", len(hits), n+1)
 		}
 	}
 }

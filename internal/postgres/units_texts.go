@@ -11,6 +11,9 @@ import (
 // maxCachedText is the maximum length of the text of a memory of which units are cached with their text, in bytes. A search reads others from the database.
 const maxCachedText = 1000
 
+// maxReadTexts is the maximum size of the texts that are read at once, in bytes. A search reads others from the database.
+const maxReadTexts = 4 << 20
+
 // unitTexts are the texts of units of memories, and what else a search needs to describe them. They are empty for units of messages.
 type unitTexts struct {
 	units   []unitText
@@ -48,6 +51,14 @@ func (x *unitTexts) clone() unitTexts {
 	return unitTexts{slices.Clone(x.units), slices.Clone(x.content)}
 }
 
+// drop drops the texts, as if they were not known.
+func (x *unitTexts) drop() {
+	x.content = x.content[:0]
+	for i := range x.units {
+		x.units[i].end = 0
+	}
+}
+
 // length returns the bytes in use, and size the allocated ones.
 func (x *unitTexts) length() int { return len(x.content) + unitTextSize*len(x.units) }
 func (x *unitTexts) size() int   { return cap(x.content) + unitTextSize*cap(x.units) }
@@ -63,33 +74,36 @@ func (x *unitTexts) text(i int) []byte {
 
 // memoryTexts are texts of memories.
 type memoryTexts struct {
-	places  map[uuid.UUID][2]int // start and end in content
+	spans   map[uuid.UUID][2]int // start and end in content
 	content []byte
 }
 
-// add adds the text of a memory. It copies the text.
+// add adds the text of a memory, unless there are too many. It copies the text.
 func (x *memoryTexts) add(id uuid.UUID, text []byte) {
-	if x.places == nil {
-		x.places = map[uuid.UUID][2]int{}
+	if len(x.content)+len(text) > maxReadTexts {
+		return
+	}
+	if x.spans == nil {
+		x.spans = map[uuid.UUID][2]int{}
 	}
 	start := len(x.content)
 	x.content = append(x.content, text...)
-	x.places[id] = [2]int{start, len(x.content)}
+	x.spans[id] = [2]int{start, len(x.content)}
 }
 
 // find returns the text of a memory, or nil if it is not known.
 func (x *memoryTexts) find(id uuid.UUID) []byte {
-	at := x.places[id]
+	at := x.spans[id]
 	return x.content[at[0]:at[1]]
 }
 
 func (x *memoryTexts) reset() {
-	clear(x.places)
+	clear(x.spans)
 	x.content = x.content[:0]
 }
 
-// size returns about the allocated bytes.
-func (x *memoryTexts) size() int { return cap(x.content) + 64*len(x.places) }
+// size returns the approximate number of allocated bytes.
+func (x *memoryTexts) size() int { return cap(x.content) + 64*len(x.spans) }
 
 // cut returns the text of a unit, or nothing if that of the memory is not known.
 func cut(text []byte, start, end int) []byte {
@@ -99,7 +113,7 @@ func cut(text []byte, start, end int) []byte {
 	return text[start:end]
 }
 
-// userState is what a search needs of a user's memories, and changes without new units.
+// userState holds the data of a user's memories that a search needs and that changes without new units.
 type userState struct {
 	superseded []uuid.UUID      // memories that are linked to newer ones
 	buckets    map[int64]string // names of the buckets, without the default one

@@ -98,7 +98,8 @@ func (w *writer) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 	return rows.CommandTag(), rows.Err()
 }
 
-// CopyFrom implements pgx.Tx. It sends an insertion of each row with the next query, which needs no round trip of its own.
+// CopyFrom implements pgx.Tx. It sends an insertion of each row with the next query, which needs no round trip of its own. pgx must know the types of the
+// columns, so it does not work with the execution modes exec and simple_protocol.
 func (w *writer) CopyFrom(_ context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (n int64, err error) {
 	names, places := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {

@@ -71,7 +71,7 @@ func New(c Config) *Engine {
 }
 
 // Search returns the q.Limit best units in the scope, best first, with at most one
-// unit per message or memory. PostgreSQL confirmed, after the call, that each is live and in the
+// unit per message or memory. PostgreSQL confirmed, during the call, that each is live and in the
 // scope. If the index or the embedder is unavailable, the result is Degraded; only
 // PostgreSQL causes an error.
 func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (Result, error) {

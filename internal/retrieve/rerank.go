@@ -115,19 +115,29 @@ func (c *comparison) confirmed(ranking []Hit) []Hit {
 func (e *Engine) describe(ctx context.Context, scope tenant.Scope, q Query, hits []Hit) ([]Described, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
-	var described []Described
 	ids := unitIDs(hits)
-	if q.prefetched.Describe != nil {
-		described, ids = q.prefetched.Describe(ids)
-	}
-	if len(ids) == 0 {
+	if q.prefetched.Describe == nil {
+		described, err := e.Searcher.Describe(ctx, scope, q, ids)
+		if err != nil {
+			return nil, fmt.Errorf("describe units: %w", err)
+		}
 		return described, nil
 	}
-	others, err := e.Searcher.Describe(ctx, scope, q, ids)
-	if err != nil {
-		return nil, fmt.Errorf("describe units: %w", err)
+	described, ids := q.prefetched.Describe(ids)
+	if len(ids) > 0 {
+		others, err := e.Searcher.Describe(ctx, scope, q, ids)
+		if err != nil {
+			return nil, fmt.Errorf("describe units: %w", err)
+		}
+		described = append(described, others...)
 	}
-	return append(described, others...), nil
+	// Those with the same score keep this order.
+	order := make(map[UnitID]int, len(hits))
+	for i, h := range hits {
+		order[h.ID] = i
+	}
+	slices.SortStableFunc(described, func(a, b Described) int { return cmp.Compare(order[a.ID], order[b.ID]) })
+	return described, nil
 }
 
 // comparison compares the candidates for one question.

@@ -292,7 +292,7 @@ func (b *bench) missing(user, text string) int {
 	return 1
 }
 
-// countStaleOfMem0 is countStale.
+// countStaleOfMem0 is countStale for mem0.
 func (b *bench) countStaleOfMem0(user string, texts []string) (stale int) {
 	b.Helper()
 	for _, text := range texts {
