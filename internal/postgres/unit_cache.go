@@ -14,7 +14,7 @@ import (
 const (
 	// maxCacheSize is the maximum size of all units in the cache, in bytes.
 	maxCacheSize = 16 << 20
-	// maxCachedUnits is the maximum number of a user's units in the cache, 10 MB with 384 dimensions, and 4 to 8 MB with their words and texts.
+	// maxCachedUnits is the maximum number of a user's units in the cache, which need 10 MB with 384 dimensions, and 2 to 6 MB for their words. Texts need the rest.
 	maxCachedUnits = 25_000
 	// unitsExpire is how long the units of a user are kept after their last use.
 	unitsExpire = time.Minute
