@@ -3,22 +3,25 @@ package postgres
 import (
 	"math"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// readIDs returns units with vectors of one dimension, the id, and without words, as readAdded reads them.
+// readIDs returns units with vectors of one dimension and texts, the id, and without words, as readAdded reads them.
 func readIDs(ids ...retrieve.UnitID) *readUnits {
 	r := &readUnits{same: true}
 	for _, id := range ids {
 		r.added.ids, r.added.content = append(r.added.ids, id), appendCode(r.added.content, encodeHalf([]float32{float32(id)}))
 		r.added.words.lengths = append(r.added.words.lengths, 0)
+		r.added.texts.add(uuid.UUID{}, 0, 0, strconv.AppendInt(nil, int64(id), 10))
 		r.count, r.last, r.hash = r.count+1, id, r.hash^int64(id)
 	}
 	return r
@@ -147,6 +150,8 @@ func TestAddedUnitsDoNotOverwrite(t *testing.T) {
 		got[id] = known.with(read)
 		read.added.ids[0] = 100 // the caller uses it again
 		clear(read.added.content)
+		clear(read.added.texts.content)
+		clear(read.added.texts.units)
 	}
 	for id, v := range got {
 		if want := []retrieve.UnitID{1, 2, 3, 4, id}; !slices.Equal(idsOf(v), want) || v.hash != 1^2^3^4^int64(id) || v.count != 5 || v.last != id {
@@ -155,6 +160,10 @@ func TestAddedUnitsDoNotOverwrite(t *testing.T) {
 		for _, h := range v.score([]float32{1}) {
 			if math.Abs(h.Score-float64(h.ID)) > 0.01 {
 				t.Errorf("unit %d has the vector of %v", h.ID, h.Score)
+			}
+			described, others := v.describe([]retrieve.UnitID{h.ID}, userState{})
+			if len(described) != 1 || described[0].Text != strconv.FormatInt(int64(h.ID), 10) {
+				t.Errorf("unit %d is described by %+v, and %v is not", h.ID, described, others)
 			}
 		}
 	}

@@ -205,7 +205,7 @@ const textRow = -1
 
 var (
 	addedMessages = addedUnits("", "", "")
-	// addedMemories also has the text of each memory, if no units are known, which is faster than to look it up for each unit; or with the unit. Long
+	// addedMemories also has the text of each memory, if no units are known, which is faster than looking it up for each unit. Otherwise the unit has its text. Long
 	// texts are null. The row with the id 0 has the superseded memories and the names of the buckets (userState).
 	addedMemories = addedUnits(
 		fmt.Sprintf(`(select %d, null::bytea, null::bytea, 0, 0, 0, null::text[], m.id, 0, 0, 0, convert_to(m.text, 'UTF8'), null::uuid[], null::jsonb

@@ -57,6 +57,12 @@ func (b *testBundle) randomChanges(t *testing.T, scope, other tenant.Scope, r *r
 		n++
 		memories = append(memories, b.remember(t, scope, fmt.Sprint(randomWords(r, 30), n), vector))
 	}
+	embedded := func() memory.NewMemory {
+		n++
+		m := newMemory(fmt.Sprint(randomWords(r, 30), n))
+		m.Units[0].Vector = randomUnit(r)
+		return m
+	}
 	setActive := func(active bool) {
 		exec(t, b.owner, "update units set active = $1 where id = (select id from units where user_id = $2 and active <> $1 order by random() limit 1)", active, scope.User)
 	}
@@ -100,9 +106,7 @@ func (b *testBundle) randomChanges(t *testing.T, scope, other tenant.Scope, r *r
 			if len(memories) == 0 {
 				return
 			}
-			n++
-			m := newMemory(fmt.Sprint(randomWords(r, 30), n))
-			m.Units[0].Vector = randomUnit(r)
+			m := embedded()
 			if _, err := b.Memories().Update(t.Context(), scope, memory.Edit{
 				UpdateInput: memory.UpdateInput{ID: memories[r.IntN(len(memories))], Text: &m.Text}, Tokens: 1, Units: m.Units,
 			}); err != nil {
@@ -113,9 +117,7 @@ func (b *testBundle) randomChanges(t *testing.T, scope, other tenant.Scope, r *r
 			if len(memories) == 0 {
 				return
 			}
-			n++
-			m := newMemory(fmt.Sprint(randomWords(r, 30), n))
-			m.Units[0].Vector = randomUnit(r)
+			m := embedded()
 			m.Links.Supersedes = []string{memories[r.IntN(len(memories))]}
 			created, err := b.Memories().Create(t.Context(), scope, m)
 			if err != nil {

@@ -126,6 +126,23 @@ func TestCodesKeepTheCosine(t *testing.T) {
 	}
 }
 
+// The product of the rounded components is exact.
+func TestProductsOfCodes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 400).Draw(t, "n")
+		v := append(rapid.SliceOfN(rapid.Float32Range(-1, 1), n, n).Draw(t, "v"), 1)
+		code := append([]byte{0, 0, 0x80, 0x3f}, rapid.SliceOfN(rapid.Byte(), n+1, n+1).Draw(t, "code")...) // with the scale 1
+		asked, want := codeQuery(v), 0
+		for i, x := range v {
+			want += int(math.Round(float64(x)/asked.scale)) * int(int8(code[4+i]))
+		}
+		if got := asked.dot(code); got != float64(want)*asked.scale {
+			t.Errorf("the product is %v, want %v", got/asked.scale, want)
+		}
+	})
+}
+
 // The sums of the products do not overflow, whatever the number of dimensions.
 func TestCodesOfEqualComponents(t *testing.T) {
 	t.Parallel()

@@ -132,8 +132,8 @@ func (l *wordList) index() wordIndex {
 	return x
 }
 
-// sort sorts the entries by the hash; those with the same hash keep their order, which is that of the units. It is a radix sort, which needs a
-// quarter of the time of slices.Sort.
+// sort sorts the entries by the hash; those with the same hash keep their order, which is that of the units. It is a radix sort, which
+// is faster than slices.Sort.
 func (l *wordList) sort() {
 	const digit, low = 11, 32 // bits of a digit, and below the hash
 	from, to := l.entries, make([]uint64, len(l.entries))

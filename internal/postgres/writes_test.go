@@ -3,12 +3,15 @@ package postgres_test
 import (
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"go.opentelemetry.io/otel/trace"
 
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -116,6 +119,28 @@ func TestConversationRoundTrips(t *testing.T) {
 		if n := proxy.roundTrips.Load() - before; n != step.want {
 			t.Errorf("%s: %d round trips, want %d", step.name, n, step.want)
 		}
+	}
+}
+
+// TestJobsAreSentWithTheMemory: a creation whose index job cannot be inserted fails and stores nothing, and the job is part of the creation's trace.
+func TestJobsAreSentWithTheMemory(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
+	ctx := trace.ContextWithSpanContext(t.Context(), span)
+	if _, err := b.Memories().Create(ctx, b.users[0], newMemory("traced")); err != nil {
+		t.Fatal(err)
+	}
+	var parent string
+	if err := b.owner.QueryRow(ctx, "select metadata ->> 'traceparent' from river_job where kind = 'index.sync'").Scan(&parent); err != nil || !strings.Contains(parent, span.TraceID().String()) {
+		t.Errorf("the job has the trace %q, %v, want %s", parent, err, span.TraceID())
+	}
+	exec(t, b.owner, "alter table river_job add constraint refused check (kind <> 'index.sync') not valid")
+	if _, err := b.Memories().Create(ctx, b.users[0], newMemory("refused")); err == nil {
+		t.Error("the memory was stored without its job")
+	}
+	if n, err := b.Memories().Count(ctx, b.users[0], filter.Filter{}); n != 1 || err != nil {
+		t.Errorf("%d memories, %v, want one", n, err)
 	}
 }
 

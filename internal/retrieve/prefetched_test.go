@@ -66,6 +66,13 @@ func TestSearchDescribesPrefetchedUnits(t *testing.T) {
 	if d := cmp.Diff([]string{"read " + s.owner(2), s.owner(3), "read " + s.owner(1)}, found); d != "" || err != nil || !slices.Equal(s.described, []UnitID{3}) {
 		t.Errorf("the database described %v, %v, -want +got\n%s", s.described, err, d)
 	}
+	// Equally similar units keep the order of the search, the newest first.
+	s.prefetched.Nearest = func([]float32) ([]Hit, Coverage) { return []Hit{{3, .5}, {1, .5}}, Coverage{All: true} }
+	s.exact = []Hit{{3, .5}}
+	equal, err := e.Similar(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Memory, Limit: 2}, func() []float32 { return []float32{1} })
+	if err != nil || len(equal) != 2 || equal[0].Owner != s.owner(3) {
+		t.Errorf("Similar = %v, %v, want two units, the newest first", equal, err)
+	}
 	s.described, s.exact = nil, nil
 	s.prefetched.Nearest = func([]float32) ([]Hit, Coverage) { return []Hit{{1, .5}}, Coverage{All: true} }
 	similar, err := e.Similar(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Memory, Limit: 1}, func() []float32 { return []float32{1} })
