@@ -120,7 +120,8 @@ func TestMigrateKeepsIDsOfCell0(t *testing.T) {
 			exec(t, b.owner, "alter sequence "+s.Name+" no maxvalue")
 		}
 	}
-	exec(t, b.owner, "drop table database_cell")
+	exec(t, b.owner, "drop table database_cell, cached_units")
+	exec(t, b.owner, "drop function delete_cached cascade")
 	exec(t, b.owner, "delete from goose_db_version where version_id >= 43")
 	before := sequencesOf(t, b.owner)
 	n := tenant.DatabaseCell(3)

@@ -186,6 +186,9 @@ func (d *DB) DeleteOtherVectors(ctx context.Context, id tenant.ID) error {
 				TenantID: string(id), GenerationID: int16(state.Generation), After: after, Batch: cleanupBatch,
 			})
 			if err == nil && len(ids) == 0 {
+				err = q.DeleteCachedGenerations(ctx, db.DeleteCachedGenerationsParams{TenantID: string(id), GenerationID: int16(state.Generation)})
+			}
+			if err == nil && len(ids) == 0 {
 				err = q.DeleteEmbeddingTarget(ctx, string(id))
 			}
 			return err

@@ -1,8 +1,13 @@
 package postgres
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // What tests need of the transactions.
@@ -58,4 +63,34 @@ func (d *DB) AwaitUnits(t testing.TB) {
 		}
 		<-time.After(5 * time.Millisecond)
 	}
+}
+
+// StoreUnits stores the units of a user for servers that have not cached them, if at least so many are not stored yet.
+func (d *DB) StoreUnits(ctx context.Context, scope tenant.Scope, kind retrieve.Kind, generation placement.GenerationID, least int) error {
+	return d.storeUnits(ctx, unitKey{scope, kind, generation}, least)
+}
+
+// AwaitStored waits until no units wait to be stored.
+func (d *DB) AwaitStored(t testing.TB) {
+	t.Helper()
+	for deadline := time.Now().Add(storeTimeout); d.units.waiting.Load() > 0; <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("units are still being stored")
+		}
+	}
+}
+
+// ForgetUnits empties the cache.
+func (d *DB) ForgetUnits() {
+	d.units.mu.Lock()
+	defer d.units.mu.Unlock()
+	for key := range d.units.users {
+		d.units.drop(key)
+	}
+}
+
+// StoredIDs returns the ids in the content of a row of cached_units.
+func StoredIDs(content []byte) ([]retrieve.UnitID, error) {
+	p, err := parsePart(content)
+	return p.ids, err
 }

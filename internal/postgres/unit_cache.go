@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -31,6 +32,9 @@ type unitCache struct {
 	misses  map[unitKey]int
 	counted time.Time // since when
 	loading bool
+
+	storing sync.Mutex   // held while units of a user are stored in the database
+	waiting atomic.Int32 // number of users whose units are being stored or will be
 }
 
 func newUnitCache() *unitCache {

@@ -46,8 +46,15 @@ func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 		return p, few, err
 	}
 	key := unitKey{scope, query.Kind, query.Generation}
-	if known := d.units.get(key); known != nil {
-		if p, err = d.prefetchAdded(ctx, key, known, query); err != nil || p.Nearest != nil {
+	known := d.units.get(key)
+	cached := known != nil
+	if !cached {
+		if known, err = d.readStored(ctx, key, placement.ExactUnits); err != nil {
+			return p, false, err
+		}
+	}
+	if cached || known.count > 0 {
+		if p, err = d.prefetchAdded(ctx, key, known, cached, query); err != nil || p.Nearest != nil {
 			return p, p.Nearest != nil, err
 		}
 	}
@@ -57,7 +64,7 @@ func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 	case !few && d.units.missed(key):
 		go d.loadUnits(context.WithoutCancel(ctx), key)
 	case few:
-		p, err = d.prefetchAdded(ctx, key, &storedUnits{}, query)
+		p, err = d.prefetchAdded(ctx, key, &storedUnits{}, false, query)
 	}
 	return p, few, err
 }
@@ -93,22 +100,13 @@ func (d *DB) prefetchVectors(ctx context.Context, scope tenant.Scope, query retr
 }
 
 // prefetchAdded reads the units that were added to the known ones. It returns nothing if there are more than placement.ExactUnits, or as many
-// have no vector.
-func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits, query retrieve.Query) (retrieve.Prefetched, error) {
+// have no vector. If the known ones were not cached and many were read, it stores them for other servers.
+func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits, cached bool, query retrieve.Query) (retrieve.Prefetched, error) {
 	read := unitBuffer()
 	defer read.release()
-	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) error {
-		for range attempts {
-			if err := read.readAdded(ctx, tx, key, known, query.Text, placement.ExactUnits); err != nil || read.same {
-				return err
-			}
-			// A unit was deleted, or one with a lower id was added.
-			var err error
-			if known, err = readExisting(ctx, tx, key, known); err != nil || known.count > maxCachedUnits || len(known.missing.ids) > placement.ExactUnits {
-				return err
-			}
-		}
-		return nil
+	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) (err error) {
+		known, err = read.readCurrent(ctx, tx, key, known, query.Text, placement.ExactUnits)
+		return err
 	})
 	switch {
 	case err != nil:
@@ -116,6 +114,9 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 	case !read.same || read.more || known.count+read.count > maxCachedUnits || len(read.missing.ids) > placement.ExactUnits:
 		d.units.remove(key)
 		return retrieve.Prefetched{}, nil
+	}
+	if !cached && len(read.added.ids) >= minStoredUnits {
+		d.storeLater(context.WithoutCancel(ctx), key)
 	}
 	lexemes, state := read.lexemes, read.state
 	var v *storedUnits
@@ -162,17 +163,25 @@ func (d *DB) loadUnits(ctx context.Context, key unitKey) {
 	defer d.units.loaded()
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	var known storedUnits
-	var read readUnits
+	var units, size int
 	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) error {
-		var units, size int
-		err := tx.QueryRow(ctx, estimatedSize, string(key.Tenant), int64(key.User), int16(key.kind), maxCachedUnits+1).Scan(&units, &size)
-		if err != nil || units > maxCachedUnits || !d.units.fits(key, units*size) {
+		return tx.QueryRow(ctx, estimatedSize, string(key.Tenant), int64(key.User), int16(key.kind), maxCachedUnits+1).Scan(&units, &size)
+	})
+	if err != nil || units > maxCachedUnits || !d.units.fits(key, units*size) {
+		return
+	}
+	_ = d.storeUnits(ctx, key, minStoredUnits) // what is not stored is read below
+	var known *storedUnits
+	var read readUnits
+	err = d.readScope(ctx, key.Scope, func(tx db.DBTX, q *db.Queries) error {
+		var err error
+		if known, err = storedParts(ctx, q, key, maxCachedUnits); err != nil {
 			return err
 		}
-		return read.readAdded(ctx, tx, key, &known, "", maxCachedUnits)
+		known, err = read.readCurrent(ctx, tx, key, known, "", maxCachedUnits)
+		return err
 	})
-	if err == nil && read.same && !read.more && len(read.missing.ids) <= placement.ExactUnits && d.fits(key, &known, &read) {
+	if err == nil && read.same && !read.more && len(read.missing.ids) <= placement.ExactUnits && d.fits(key, known, &read) {
 		d.units.set(key, known.with(&read))
 	}
 }
@@ -232,6 +241,22 @@ type readUnits struct {
 	count int             // of those that were not known, as are the following
 	last  retrieve.UnitID // the highest id
 	hash  int64           // of their ids
+}
+
+// readCurrent is readAdded, except that the known units may have been deleted. It returns those of them that exist. r.same is false if there
+// are too many units, or if they change all the time.
+func (r *readUnits) readCurrent(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, text string, limit int) (*storedUnits, error) {
+	for range attempts {
+		if err := r.readAdded(ctx, tx, key, known, text, limit); err != nil || r.same {
+			return known, err
+		}
+		// A unit was deleted, or one with a lower id was added.
+		var err error
+		if known, err = readExisting(ctx, tx, key, known); err != nil || known.count > maxCachedUnits || len(known.missing.ids) > placement.ExactUnits {
+			return known, err
+		}
+	}
+	return known, nil
 }
 
 // readAdded replaces the units by those that the user has in addition to the known ones.

@@ -3,9 +3,10 @@ package postgres
 import (
 	"encoding/binary"
 	"errors"
-	"hash/maphash"
 	"math"
 	"slices"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // wordIndex is an inverted index of the lexemes of units, which are numbered from 0. It has a hash of each lexeme. Among 93,000 distinct ones,
@@ -28,10 +29,9 @@ const (
 func (p posting) unit() int        { return int(p >> occurrenceBits) }
 func (p posting) occurrences() int { return int(p & maxOccurrences) }
 
-var lexemeSeed = maphash.MakeSeed()
-
+// lexemeHash is the same in each process.
 func lexemeHash(lexeme []byte) uint32 {
-	return uint32(maphash.Bytes(lexemeSeed, lexeme)) //nolint:gosec // the lower half of the hash
+	return uint32(xxhash.Sum64(lexeme)) //nolint:gosec // the lower half of the hash
 }
 
 // find returns the postings of a lexeme.

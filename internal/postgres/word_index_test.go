@@ -10,6 +10,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -113,4 +116,34 @@ func TestMalformedTSVector(t *testing.T) {
 	if err := new(wordList).add(sent); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestParts: a stored part is the same as the one that was stored, and a part that was cut is refused.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var l unitList
+		for range rapid.IntRange(0, 5).Draw(t, "units") {
+			l.ids = append(l.ids, retrieve.UnitID(rapid.Int64().Draw(t, "id")))
+			l.content = appendCode(l.content, encodeHalf(rapid.SliceOfN(rapid.Float32Range(-1, 1), 3, 3).Draw(t, "vector")))
+			for _, word := range rapid.SliceOfNDistinct(rapid.Uint32Range(0, 9), 0, 4, rapid.ID).Draw(t, "words") {
+				l.words.append(word, len(l.words.lengths), rapid.IntRange(1, maxOccurrences).Draw(t, "occurrences"))
+			}
+			l.words.lengths = append(l.words.lengths, rapid.Uint16().Draw(t, "length"))
+			if rapid.Bool().Draw(t, "memory") {
+				var owner uuid.UUID
+				copy(owner[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "owner"))
+				l.texts.add(owner, rapid.Int64().Draw(t, "bucket"), rapid.IntRange(0, 1000).Draw(t, "start"), rapid.SliceOf(rapid.Byte()).Draw(t, "text"))
+			}
+		}
+		part := l.part()
+		content := appendPart(nil, &part)
+		got, err := parsePart(content)
+		if diff := cmp.Diff(part, got, cmp.AllowUnexported(unitPart{}, wordIndex{}, unitTexts{}, unitText{}), cmpopts.EquateEmpty()); diff != "" || err != nil {
+			t.Fatalf("%v, stored and read (-want +got):\n%s", err, diff)
+		}
+		if _, err := parsePart(content[:rapid.IntRange(0, len(content)-1).Draw(t, "length")]); err == nil {
+			t.Fatal("a part that was cut was not refused")
+		}
+	})
 }

@@ -102,7 +102,7 @@ volumes:
 {{- define "mnemo.dumpScript" -}}
 rm -f /backup/mnemo-*.partial
 file=/backup/mnemo-$(date -u +%Y%m%dT%H%M%SZ).dump
-pg_dump --format=custom --file="$file.partial" "$DATABASE_OWNER_URL"
+pg_dump --format=custom --no-unlogged-table-data --file="$file.partial" "$DATABASE_OWNER_URL"
 mv "$file.partial" "$file"
 ls -1 /backup/mnemo-*.dump | sort -r | tail -n +{{ add 1 .Values.backup.keep }} | xargs -r rm -f
 ls -l /backup

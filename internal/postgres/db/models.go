@@ -77,6 +77,20 @@ type Bucket struct {
 	CreatedAt   time.Time
 }
 
+// Vectors, words and texts of up to 2,001 units in the format of the cache of API servers. Deleted with any of the units
+type CachedUnit struct {
+	TenantID     string
+	UserID       int64
+	Kind         int16
+	GenerationID int16
+	FirstUnit    int64
+	LastUnit     int64
+	Units        int32
+	Hash         int64
+	Format       int16
+	Content      []byte
+}
+
 // Vector stores other than the default one. The operator writes them from the Cell resources; connections are not stored
 type Cell struct {
 	Name       string

@@ -1,0 +1,186 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+)
+
+// cacheFormat is the format of appendPart. A change of it, of appendCode, of lexemeHash or of the words in units.tsv needs a new number.
+const cacheFormat = 1
+
+// minStoredUnits is the minimum number of units that are stored together in the format of the cache. Fewer are read in less than 3 ms.
+const minStoredUnits = 256
+
+// readStored returns the units of a user that are stored in the format of the cache, if they are at most limit.
+func (d *DB) readStored(ctx context.Context, key unitKey, limit int) (v *storedUnits, err error) {
+	err = d.readScope(ctx, key.Scope, func(_ db.DBTX, q *db.Queries) error {
+		v, err = storedParts(ctx, q, key, limit)
+		return err
+	})
+	return v, err
+}
+
+func storedParts(ctx context.Context, q *db.Queries, key unitKey, limit int) (*storedUnits, error) {
+	rows, err := q.CachedUnits(ctx, db.CachedUnitsParams{
+		TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind), GenerationID: int16(key.generation), Format: cacheFormat, AtMost: int64(limit),
+	})
+	if err != nil {
+		return nil, err
+	}
+	v := &storedUnits{}
+	for _, row := range rows {
+		part, err := parsePart(row.Content)
+		if err != nil {
+			continue // its units are read from their rows
+		}
+		v.parts = append(v.parts, part)
+		v.count, v.last, v.hash = v.count+len(part.ids), max(v.last, retrieve.UnitID(row.LastUnit)), v.hash^row.Hash
+	}
+	return v, nil
+}
+
+// maxStoring is the maximum number of users whose units wait to be stored.
+const maxStoring = 100
+
+// storeLater stores the units of a user in the background, one user at a time. If many wait, or if it fails, a later search does it.
+func (d *DB) storeLater(ctx context.Context, key unitKey) {
+	if d.units.waiting.Add(1) > maxStoring {
+		d.units.waiting.Add(-1)
+		return
+	}
+	go func() {
+		defer d.units.waiting.Add(-1)
+		d.units.storing.Lock()
+		defer d.units.storing.Unlock()
+		_ = d.storeUnits(ctx, key, minStoredUnits)
+	}()
+}
+
+// storeTimeout limits the storing of the units of a user in the format of the cache.
+const storeTimeout = 10 * time.Second
+
+// storeUnits stores the units of a user that have a vector in the format of the cache, unless fewer than least are not yet stored, or another
+// server does it.
+func (d *DB) storeUnits(ctx context.Context, key unitKey, least int) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return d.writeScope(ctx, key.Scope, func(tx pgx.Tx, q *db.Queries) error {
+		if locked, err := q.TryLockCachedUnits(ctx, int64(key.User)); err != nil || !locked {
+			return err
+		}
+		user := db.DeleteOtherCachedUnitsParams{
+			TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind), Format: cacheFormat, GenerationID: int16(key.generation),
+		}
+		if err := q.DeleteOtherCachedUnits(ctx, user); err != nil {
+			return err
+		}
+		known, err := storedParts(ctx, q, key, maxCachedUnits)
+		if err != nil {
+			return err
+		}
+		for {
+			var read readUnits
+			if known, err = read.readCurrent(ctx, tx, key, known, "", placement.ExactUnits); err != nil || !read.same || len(read.added.ids) < least {
+				return err
+			}
+			part := read.added.part()
+			if err := q.StoreCachedUnits(ctx, db.StoreCachedUnitsParams{
+				TenantID: user.TenantID, UserID: user.UserID, Kind: user.Kind, GenerationID: user.GenerationID, Format: cacheFormat,
+				Content: appendPart(nil, &part), Ids: int64s(part.ids),
+			}); err != nil || !read.more {
+				return err
+			}
+			known = known.with(&read)
+		}
+	})
+}
+
+var errPart = errors.New("PostgreSQL sent malformed cached units")
+
+// appendPart appends a part in little endian: the numbers of ids, of bytes of vectors, of lexemes, of postings, of texts and of bytes of texts
+// (4 bytes each), and then the fields in their order.
+func appendPart(out []byte, p *unitPart) []byte {
+	for _, n := range []int{len(p.ids), len(p.content), len(p.words.hashes), len(p.words.postings), len(p.texts.units), len(p.texts.content)} {
+		out = binary.LittleEndian.AppendUint32(out, uint32(integer(n))) //nolint:gosec // not negative
+	}
+	for _, id := range p.ids {
+		out = binary.LittleEndian.AppendUint64(out, uint64(id)) //nolint:gosec // not negative
+	}
+	out = append(out, p.content...)
+	for _, hash := range p.words.hashes {
+		out = binary.LittleEndian.AppendUint32(out, hash)
+	}
+	for _, end := range p.words.ends {
+		out = binary.LittleEndian.AppendUint32(out, uint32(end)) //nolint:gosec // not negative
+	}
+	for _, posting := range p.words.postings {
+		out = binary.LittleEndian.AppendUint32(out, uint32(posting))
+	}
+	for _, length := range p.words.lengths {
+		out = binary.LittleEndian.AppendUint16(out, length)
+	}
+	for _, u := range p.texts.units {
+		out = append(out, u.owner[:]...)
+		out = binary.LittleEndian.AppendUint64(out, uint64(u.bucket)) //nolint:gosec // converted back
+		out = binary.LittleEndian.AppendUint32(out, uint32(u.start))  //nolint:gosec // not negative
+		out = binary.LittleEndian.AppendUint32(out, uint32(u.end))    //nolint:gosec // not negative
+	}
+	return append(out, p.texts.content...)
+}
+
+// parsePart parses what appendPart appended. The part keeps the bytes.
+func parsePart(content []byte) (p unitPart, err error) {
+	var n [6]int
+	const header = 4 * len(n)
+	if len(content) < header {
+		return p, errPart
+	}
+	for i := range n {
+		n[i] = int(binary.LittleEndian.Uint32(content[4*i:]))
+	}
+	ids, vectors, lexemes, postings, texts, text := n[0], n[1], n[2], n[3], n[4], n[5]
+	if len(content) != header+8*ids+vectors+8*lexemes+4*postings+2*ids+unitTextSize*texts+text {
+		return p, errPart
+	}
+	next := content[header:]
+	cut := func(n int) []byte {
+		field := next[:n:n]
+		next = next[n:]
+		return field
+	}
+	p.ids = numbers[retrieve.UnitID](cut(8*ids), 8, binary.LittleEndian.Uint64)
+	p.content = cut(vectors)
+	p.words.hashes = numbers[uint32](cut(4*lexemes), 4, binary.LittleEndian.Uint32)
+	p.words.ends = numbers[int32](cut(4*lexemes), 4, binary.LittleEndian.Uint32)
+	p.words.postings = numbers[posting](cut(4*postings), 4, binary.LittleEndian.Uint32)
+	p.words.lengths = numbers[uint16](cut(2*ids), 2, binary.LittleEndian.Uint16)
+	p.texts.units = make([]unitText, texts)
+	for i := range p.texts.units {
+		u := cut(unitTextSize)
+		p.texts.units[i] = unitText{
+			bucket: int64(binary.LittleEndian.Uint64(u[16:])), start: int32(binary.LittleEndian.Uint32(u[24:])), end: int32(binary.LittleEndian.Uint32(u[28:])), //nolint:gosec // as converted
+		}
+		copy(p.texts.units[i].owner[:], u)
+	}
+	p.texts.content = cut(text)
+	return p, nil
+}
+
+// numbers decodes numbers of size bytes.
+func numbers[N, U interface {
+	~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64
+}](field []byte, size int, decode func([]byte) U) []N {
+	out := make([]N, len(field)/size)
+	for i := range out {
+		out[i] = N(decode(field[i*size:]))
+	}
+	return out
+}

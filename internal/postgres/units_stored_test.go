@@ -1,0 +1,366 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// store stores the units of memories of a user that are not stored yet, and returns the numbers of units that are then stored together.
+func (b *testBundle) store(t testing.TB, scope tenant.Scope) []int {
+	t.Helper()
+	if err := b.StoreUnits(t.Context(), scope, retrieve.Memory, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	return b.stored(t, scope)
+}
+
+func (b *testBundle) stored(t testing.TB, scope tenant.Scope) []int {
+	t.Helper()
+	rows, err := b.owner.Query(t.Context(), "select units from cached_units where user_id = $1 order by last_unit", scope.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	units, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return units
+}
+
+// TestStoredUnitsFollowChanges: after every change, a server that has cached nothing scores, ranks and describes units as they are in the database.
+func TestStoredUnitsFollowChanges(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	r := rand.New(rand.NewPCG(41, 42))
+	change := b.randomChanges(t, b.users[0], b.users[1], r)
+	most := 0
+	for i := range 120 {
+		name, q := change(), allMemories
+		q.Text = randomWords(r, 9)
+		if i%3 == 0 {
+			most = max(most, len(b.store(t, b.users[0])))
+		}
+		b.ForgetUnits()
+		if _, _, err := b.exact(t.Context(), b.users[0], q, randomUnit(r)); err != nil { // compares both
+			t.Fatalf("after %q, with %v stored units: %v", name, b.stored(t, b.users[0]), err)
+		}
+	}
+	if most < 3 {
+		t.Errorf("at most %d rows were stored, want more", most)
+	}
+}
+
+// TestSearchesStoreUnits: the first search of a user with many units stores them, and the first of another server does not read their rows, which is changed
+// here as no statement of the server can.
+func TestSearchesStoreUnits(t *testing.T) {
+	t.Parallel()
+	for name, count := range map[string]int{"few": 300, "more than are read before a search": placement.ExactUnits + 500} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := postgrestest.Create(t)
+			b := setupIn(t, d, nil)
+			scope := b.users[0]
+			b.insertUnits(t, scope, b.remember(t, scope, "the first of many", nil), count-1, "now()")
+			search := func(on *postgres.DB) (p retrieve.Prefetched) {
+				t.Helper()
+				for range 2 { // the second loads many
+					var err error
+					if p, _, err = on.Prefetch(t.Context(), scope, everyMemory); err != nil {
+						t.Fatal(err)
+					}
+					on.AwaitUnits(t)
+					on.AwaitStored(t)
+				}
+				if p, _, err := on.Prefetch(t.Context(), scope, everyMemory); err != nil || p.Nearest == nil {
+					t.Fatalf("%v, the units are not cached: %t", err, p.Nearest == nil)
+				}
+				return p
+			}
+			search(b.DB)
+			if sum := sum(b.stored(t, scope)); sum < count-256 || sum >= count { // one has no vector
+				t.Errorf("%d units are stored, want all with a vector or less than 256 fewer", sum)
+			}
+			exec(t, b.owner, "update units set embedding = null where user_id = $1 and id in (select first_unit from cached_units)", scope.User)
+			q := everyMemory
+			q.Limit = count
+			other := postgrestest.Open(t, d)
+			search(other)
+			p, _, err := other.Prefetch(t.Context(), scope, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if hits, coverage := p.Nearest(randomUnit(rand.New(rand.NewPCG(43, 44)))); len(hits) != count-1 || !coverage.Missing {
+				t.Errorf("%d hits, %+v, want %d, without the one that has no vector", len(hits), coverage, count-1)
+			}
+		})
+	}
+}
+
+func sum(numbers []int) (n int) {
+	for _, x := range numbers {
+		n += x
+	}
+	return n
+}
+
+// TestFewUnitsAreNotStored: reading them is as fast.
+func TestFewUnitsAreNotStored(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	b.insertUnits(t, scope, b.remember(t, scope, "the first of few", nil), 255, "now()")
+	b.prefetch(t, scope, allMemories, randomUnit(rand.New(rand.NewPCG(45, 46))))
+	b.AwaitStored(t)
+	if units := b.stored(t, scope); len(units) != 0 {
+		t.Errorf("%v units are stored, want none", units)
+	}
+}
+
+// TestStoredUnitsAreDeleted: whatever deletes a unit deletes what is stored with it, and no more.
+func TestStoredUnitsAreDeleted(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(b *testBundle, scope tenant.Scope, id string) error{
+		"delete": func(b *testBundle, scope tenant.Scope, id string) error {
+			_, err := b.Memories().Delete(t.Context(), scope, []string{id})
+			return err
+		},
+		"delete, can be undone": func(b *testBundle, scope tenant.Scope, id string) error {
+			_, err := b.Memories().DeleteUndoable(t.Context(), scope, []string{id})
+			return err
+		},
+		"of a hidden unit": func(b *testBundle, _ tenant.Scope, id string) error {
+			exec(t, b.owner, "update units set active = false where memory_id = $1", id)
+			exec(t, b.owner, "delete from units where memory_id = $1", id)
+			return nil
+		},
+		"a new version": func(b *testBundle, scope tenant.Scope, id string) error {
+			m := newMemory("another text")
+			_, err := b.Memories().Update(t.Context(), scope, memory.Edit{UpdateInput: memory.UpdateInput{ID: id, Text: &m.Text}, Tokens: 2, Units: m.Units})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, nil)
+			r := rand.New(rand.NewPCG(47, 48))
+			embed := func(string) []float32 { return randomUnit(r) }
+			var ids []string
+			for _, batch := range []int{3, 2} { // two rows of two users
+				for _, scope := range b.users[:2] {
+					for i := range batch {
+						id := b.remember(t, scope, fmt.Sprint("memory ", batch, i), embed)
+						if scope == b.users[0] {
+							ids = append(ids, id)
+						}
+					}
+					b.store(t, scope)
+				}
+			}
+			if err := remove(b, b.users[0], ids[1]); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.stored(t, b.users[0]); !slices.Equal(got, []int{2}) {
+				t.Errorf("stored units: %v, want the 2 that were stored without the deleted one", got)
+			}
+			if got := b.stored(t, b.users[1]); !slices.Equal(got, []int{3, 2}) {
+				t.Errorf("stored units of another user: %v, want 3 and 2", got)
+			}
+			if got := b.store(t, b.users[0]); sum(got) != 4 {
+				t.Errorf("stored again: %v, want 4 units", got)
+			}
+		})
+	}
+}
+
+// TestStoredUnitsEndWithTheUser: an erasure leaves nothing that was stored for searches of memories and messages.
+func TestStoredUnitsEndWithTheUser(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	v := randomUnit(rand.New(rand.NewPCG(49, 50)))
+	b.remember(t, scope, "a memory", func(string) []float32 { return v })
+	b.upsert(t, scope, newConversation("c", 1, 6))
+	exec(t, b.owner, "update units set embedding = (select embedding from units where kind = 1), generation_id = 0 where kind = 2")
+	b.store(t, scope)
+	if err := b.StoreUnits(t.Context(), scope, retrieve.Chat, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.stored(t, scope); len(got) != 2 {
+		t.Fatalf("stored units: %v, want two rows", got)
+	}
+	if err := b.EraseUser(t.Context(), scope); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.stored(t, scope); len(got) != 0 {
+		t.Errorf("stored units after the erasure: %v, want none", got)
+	}
+}
+
+// TestStoreWaitsForNoDeletion: while a deletion is not committed, nothing is stored that it would not delete.
+func TestStoreWaitsForNoDeletion(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	r := rand.New(rand.NewPCG(51, 52))
+	id := b.remember(t, scope, "to be deleted", func(string) []float32 { return randomUnit(r) })
+	b.remember(t, scope, "to be kept", func(string) []float32 { return randomUnit(r) })
+	tx, err := b.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), "delete from units where memory_id = $1", id); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.store(t, scope); len(got) != 0 {
+		t.Errorf("stored units during the deletion: %v, want none", got)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.store(t, scope); !slices.Equal(got, []int{1}) {
+		t.Errorf("stored units after the deletion: %v, want 1", got)
+	}
+}
+
+// TestStoreDuringDeletions: of units that are stored while memories are created and deleted, none is left that does not exist, and none is stored twice.
+func TestStoreDuringDeletions(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	var writers, stores sync.WaitGroup
+	for seed := range uint64(2) {
+		writers.Go(func() {
+			r := rand.New(rand.NewPCG(53, seed))
+			for i := range 60 {
+				id := b.remember(t, scope, fmt.Sprint("memory ", seed, i), func(string) []float32 { return randomUnit(r) })
+				if r.IntN(2) == 0 {
+					if _, err := b.Memories().Delete(t.Context(), scope, []string{id}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	for range 2 {
+		stores.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					if err := b.StoreUnits(t.Context(), scope, retrieve.Memory, 0, 1); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	stores.Wait()
+	rows, err := b.owner.Query(t.Context(), "select content from cached_units")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []retrieve.UnitID
+	for _, content := range contents {
+		part, err := postgres.StoredIDs(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, part...)
+	}
+	slices.Sort(ids)
+	if distinct := slices.Compact(slices.Clone(ids)); len(distinct) != len(ids) || len(ids) == 0 {
+		t.Errorf("%d units are stored, %d distinct ones; want some, and none twice", len(ids), len(distinct))
+	}
+	if gone := b.number(t, "select count(*)::int from unnest($1::bigint[]) s (id) where not exists (select from units u where u.id = s.id)", ids); gone != 0 {
+		t.Errorf("%d deleted units are still stored", gone)
+	}
+}
+
+// TestStoredUnitsOfOtherFormats: a server reads neither what another release has stored, vectors of another model, nor what it cannot parse, and replaces the
+// first two.
+func TestStoredUnitsOfOtherFormats(t *testing.T) {
+	t.Parallel()
+	for change, want := range map[string][]int{"format = 99": {4}, "generation_id = 7": {4}, "content = substr(content, 1, length(content) - 1)": {3, 4}} {
+		t.Run(strings.Fields(change)[0], func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, nil)
+			scope, r := b.users[0], rand.New(rand.NewPCG(55, 56))
+			for i := range 3 {
+				b.remember(t, scope, fmt.Sprint("memory ", i), func(string) []float32 { return randomUnit(r) })
+			}
+			b.store(t, scope)
+			exec(t, b.owner, "update cached_units set "+change)
+			if _, _, err := b.exact(t.Context(), scope, allMemories, randomUnit(r)); err != nil {
+				t.Error(err)
+			}
+			b.remember(t, scope, "another", func(string) []float32 { return randomUnit(r) })
+			if got := b.store(t, scope); !slices.Equal(got, want) {
+				t.Errorf("stored units: %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestCleaningDeletesCachedGenerations: once a migration to another model has ended, no vectors of the previous one are stored.
+func TestCleaningDeletesCachedGenerations(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	v := randomUnit(rand.New(rand.NewPCG(57, 58)))
+	b.remember(t, scope, "a memory", func(string) []float32 { return v })
+	b.store(t, scope)
+	exec(t, b.owner, "insert into cached_units select tenant_id, user_id, kind, 1, first_unit, last_unit, units, hash, format, content from cached_units")
+	if _, err := b.EnsurePlacement(t.Context(), scope.Tenant); err != nil { // in generation 1
+		t.Fatal(err)
+	}
+	if err := b.DeleteOtherVectors(t.Context(), scope.Tenant); err != nil {
+		t.Fatal(err)
+	}
+	if n, generation := b.number(t, "select count(*)::int from cached_units"), b.number(t, "select min(generation_id)::int from cached_units"); n != 1 || generation != 1 {
+		t.Errorf("%d rows of generations from %d on are stored, want one of generation 1", n, generation)
+	}
+}
+
+// TestCachedUnitsAreScoped: the statement returns no other user's units even if it is asked for them.
+func TestCachedUnitsAreScoped(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	v := randomUnit(rand.New(rand.NewPCG(59, 60)))
+	b.remember(t, b.users[1], "another user's memory", func(string) []float32 { return v })
+	b.store(t, b.users[1])
+	asked := db.CachedUnitsParams{TenantID: string(b.users[1].Tenant), UserID: int64(b.users[1].User), Kind: int16(retrieve.Memory), Format: 1, AtMost: 10}
+	for i, want := range []int{0, 1} {
+		if err := postgres.ReadScope(b.DB, t.Context(), b.users[i], func(_ db.DBTX, q *db.Queries) error {
+			rows, err := q.CachedUnits(t.Context(), asked)
+			if len(rows) != want {
+				t.Errorf("user %d reads %d rows, want %d", i, len(rows), want)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
