@@ -117,6 +117,7 @@ func openPool(ctx context.Context, url string, most int32, certificate func(tls.
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	// Spans contain the statements but not their parameters.
 	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithDisableConnectionDetailsInAttributes())
+	config.AfterConnect = registerLists
 	showCertificates(config.ConnConfig, certificate)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -20,6 +20,7 @@ var (
 	PageLimit       = pageLimit
 	WithGenericPlan = withGenericPlan
 	AddedUnits      = addedMemories
+	RegisterLists   = registerLists
 )
 
 // Statements whose plans are tested.

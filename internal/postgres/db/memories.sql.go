@@ -157,7 +157,7 @@ with recursive unit as (
     union all
     select g.id from merged p join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = p.id
 )
-select array(select id from unit)::bigint[] as units, array(select merged.id::text from merged)::text[] as merged, coalesce(array_agg(memory.id::text), '{}')::text[] as ids,
+select array(select id from unit)::bigint[] as units, array(select merged.id from merged)::uuid[] as merged, coalesce(array_agg(memory.id), '{}')::uuid[] as ids,
     coalesce(array_agg(memory.bucket_id), '{}')::bigint[] as buckets,
     (coalesce(sum(memory.attribute_bytes), 0) + (select coalesce(sum(bytes), 0) from version))::bigint as bytes
 from memory
