@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -57,6 +58,35 @@ func TestBulkDeletions(t *testing.T) {
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A statement that deletes the parts of memories itself tells the trigger so. That counts for one statement.
+func TestDeletionOfParts(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	b.remember(t, scope, "note", nil)
+	tx, err := b.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	const nothing = "delete from memories where id = '00000000-0000-0000-0000-000000000000'"
+	for _, sql := range []string{"select set_config('mnemo.parts', 'deleted', true)", "delete from conversations", "delete from merged_memories", nothing} {
+		if _, err := tx.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var parts string
+	if err := tx.QueryRow(t.Context(), "select current_setting('mnemo.parts')").Scan(&parts); err != nil || parts != "" {
+		t.Errorf("mnemo.parts is %q, %v after a deletion of memories, want nothing", parts, err)
+	}
+	if _, err := tx.Exec(t.Context(), "delete from memories"); err != nil {
+		t.Fatal(err)
+	}
+	if parts, _ := partsOf(t, tx, scope); parts > 0 {
+		t.Errorf("a later statement left %d parts of memories", parts)
 	}
 }
 

@@ -253,6 +253,9 @@ func (m Memories) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 func deleteMemories(
 	ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, out *memory.Deleted, deltas map[int64]int64,
 ) (int64, error) {
+	if err := q.BeginDeletion(ctx); err != nil {
+		return 0, err
+	}
 	row, err := q.DeleteMemories(ctx, db.DeleteMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
 	if err != nil {
 		return 0, err

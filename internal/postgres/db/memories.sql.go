@@ -10,6 +10,16 @@ import (
 	"time"
 )
 
+const beginDeletion = `-- name: BeginDeletion :exec
+select set_config('mnemo.parts', 'deleted', true)
+`
+
+// Tells the trigger delete_parts that the next statement is DeleteMemories, which deletes units and versions itself.
+func (q *Queries) BeginDeletion(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, beginDeletion)
+	return err
+}
+
 const countMemoryGroups = `-- name: CountMemoryGroups :one
 select count(distinct (g.kind, g.name)) from memories m cross join lateral (values
     ('user', case jsonb_typeof(m.metadata -> 'user_id') when 'string' then m.metadata ->> 'user_id' end),
@@ -177,7 +187,7 @@ type DeleteMemoriesRow struct {
 	Bytes   int64
 }
 
-// Deletes memories with their units and versions. The index needs the ids of the units, and the storage quota the bytes. Merged
+// Deletes memories with their units and versions, after BeginDeletion. The index needs the ids of the units, and the storage quota the bytes. Merged
 // memories among the ids keep their versions. The trigger delete_parts deletes what was merged into the memories, which the audit log needs.
 func (q *Queries) DeleteMemories(ctx context.Context, arg DeleteMemoriesParams) (DeleteMemoriesRow, error) {
 	row := q.db.QueryRow(ctx, deleteMemories, arg.TenantID, arg.UserID, arg.Ids)

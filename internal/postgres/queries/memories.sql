@@ -91,8 +91,12 @@ select ((select coalesce(sum(octet_length(v.text)), 0) from memory_versions v
     + (select coalesce(sum(g.attribute_bytes), 0) from merged_memories g
         where g.tenant_id = @tenant_id and g.user_id = @user_id and g.id = any(@ids::uuid[])))::bigint;
 
+-- name: BeginDeletion :exec
+-- Tells the trigger delete_parts that the next statement is DeleteMemories, which deletes units and versions itself.
+select set_config('mnemo.parts', 'deleted', true);
+
 -- name: DeleteMemories :one
--- Deletes memories with their units and versions. The index needs the ids of the units, and the storage quota the bytes. Merged
+-- Deletes memories with their units and versions, after BeginDeletion. The index needs the ids of the units, and the storage quota the bytes. Merged
 -- memories among the ids keep their versions. The trigger delete_parts deletes what was merged into the memories, which the audit log needs.
 with recursive unit as (
     delete from units u where u.tenant_id = @tenant_id and u.user_id = @user_id and u.memory_id = any(@ids::uuid[])
