@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -141,5 +142,8 @@ func Config(indexer Indexer, tenants Tenants, imports *importer.Runner, log *slo
 		FetchPollInterval: time.Second,
 		// Arguments contain only ids, so completed jobs are of little use.
 		CompletedJobRetentionPeriod: 10 * time.Minute,
+		ReindexerIndexNames: slices.DeleteFunc(river.ReindexerIndexNamesDefault(), func(name string) bool {
+			return slices.Contains(queue.UnusedIndexes, name)
+		}),
 	}, nil
 }

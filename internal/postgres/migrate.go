@@ -18,6 +18,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -156,10 +157,21 @@ func migrateJobs(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return fmt.Errorf("migrate job queue: %w", mapError(err))
 	}
-	if _, err := pool.Exec(ctx, tenantIndex); err != nil {
-		return fmt.Errorf("index job queue: %w", mapError(err))
+	for _, sql := range append(unusedIndexes(), tenantIndex) {
+		if _, err := pool.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("index job queue: %w", mapError(err))
+		}
 	}
 	return nil
+}
+
+// unusedIndexes drops the indexes of the job queue that nothing reads. They have an entry for each unit of an index job, and each change of
+// the job's state would add all entries again.
+func unusedIndexes() (sql []string) {
+	for _, name := range queue.UnusedIndexes {
+		sql = append(sql, "drop index concurrently if exists "+name)
+	}
+	return sql
 }
 
 // grant gives the application role access to rows, but neither to the schema

@@ -100,3 +100,14 @@ func TestMigrateRejectsRoles(t *testing.T) {
 		}
 	}
 }
+
+// An index job has hundreds of units in its arguments. Nothing searches for them.
+func TestJobArgumentsAreNotIndexed(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	var found []string
+	err := b.owner.QueryRow(t.Context(), "select coalesce(array_agg(indexdef), '{}') from pg_indexes where tablename = 'river_job' and indexdef ilike '% using gin %'").Scan(&found)
+	if err != nil || len(found) > 0 {
+		t.Errorf("river_job has the indexes %q, %v", found, err)
+	}
+}

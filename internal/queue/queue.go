@@ -23,3 +23,7 @@ const (
 	Later   = 3 // further imports of a user
 	Check   = 4 // jobs that check on others
 )
+
+// UnusedIndexes are those of River's tables for a search of jobs by arguments and metadata, which Mnemo never does. internal/postgres
+// drops them, and internal/jobs does not let River rebuild them.
+var UnusedIndexes = []string{"river_job_args_index", "river_job_metadata_index"}
