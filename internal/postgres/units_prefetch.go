@@ -49,9 +49,7 @@ func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 	known := d.units.get(key)
 	cached := known != nil
 	if !cached {
-		if known, err = d.readStored(ctx, key, placement.ExactUnits); err != nil {
-			return p, false, err
-		}
+		known = d.readStored(ctx, key)
 	}
 	if cached || known.count > 0 {
 		if p, err = d.prefetchAdded(ctx, key, known, cached, query); err != nil || p.Nearest != nil {
@@ -163,25 +161,17 @@ func (d *DB) loadUnits(ctx context.Context, key unitKey) {
 	defer d.units.loaded()
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	var units, size int
-	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) error {
-		return tx.QueryRow(ctx, estimatedSize, string(key.Tenant), int64(key.User), int16(key.kind), maxCachedUnits+1).Scan(&units, &size)
-	})
-	if err != nil || units > maxCachedUnits || !d.units.fits(key, units*size) {
-		return
-	}
-	_ = d.storeUnits(ctx, key, minStoredUnits) // what is not stored is read below
-	var known *storedUnits
+	var known storedUnits
 	var read readUnits
-	err = d.readScope(ctx, key.Scope, func(tx db.DBTX, q *db.Queries) error {
-		var err error
-		if known, err = storedParts(ctx, q, key, maxCachedUnits); err != nil {
+	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) error {
+		var units, size int
+		err := tx.QueryRow(ctx, estimatedSize, string(key.Tenant), int64(key.User), int16(key.kind), maxCachedUnits+1).Scan(&units, &size)
+		if err != nil || units > maxCachedUnits || !d.units.fits(key, units*size) {
 			return err
 		}
-		known, err = read.readCurrent(ctx, tx, key, known, "", maxCachedUnits)
-		return err
+		return read.readAdded(ctx, tx, key, &known, "", maxCachedUnits)
 	})
-	if err == nil && read.same && !read.more && len(read.missing.ids) <= placement.ExactUnits && d.fits(key, known, &read) {
+	if err == nil && read.same && !read.more && len(read.missing.ids) <= placement.ExactUnits && d.fits(key, &known, &read) {
 		d.units.set(key, known.with(&read))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,32 +20,24 @@ const cacheFormat = 1
 // minStoredUnits is the minimum number of units that are stored together in the format of the cache. Fewer are read in less than 3 ms.
 const minStoredUnits = 256
 
-// readStored returns the units of a user that are stored in the format of the cache, if they are at most limit.
-func (d *DB) readStored(ctx context.Context, key unitKey, limit int) (v *storedUnits, err error) {
-	err = d.readScope(ctx, key.Scope, func(_ db.DBTX, q *db.Queries) error {
-		v, err = storedParts(ctx, q, key, limit)
+// readStored returns the units of a user that are stored in the format of the cache, or none if the user has more than are read before a search.
+func (d *DB) readStored(ctx context.Context, key unitKey) *storedUnits {
+	var row db.CachedUnitsRow
+	err := d.readScope(ctx, key.Scope, func(_ db.DBTX, q *db.Queries) (err error) {
+		row, err = q.CachedUnits(ctx, db.CachedUnitsParams{
+			TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind), GenerationID: int16(key.generation), Format: cacheFormat,
+			TooMany: placement.ExactUnits + 1,
+		})
 		return err
 	})
-	return v, err
-}
-
-func storedParts(ctx context.Context, q *db.Queries, key unitKey, limit int) (*storedUnits, error) {
-	rows, err := q.CachedUnits(ctx, db.CachedUnitsParams{
-		TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind), GenerationID: int16(key.generation), Format: cacheFormat, AtMost: int64(limit),
-	})
 	if err != nil {
-		return nil, err
+		return &storedUnits{} // or it is no row; the units are read from their rows
 	}
-	v := &storedUnits{}
-	for _, row := range rows {
-		part, err := parsePart(row.Content)
-		if err != nil {
-			continue // its units are read from their rows
-		}
-		v.parts = append(v.parts, part)
-		v.count, v.last, v.hash = v.count+len(part.ids), max(v.last, retrieve.UnitID(row.LastUnit)), v.hash^row.Hash
+	part, err := parsePart(row.Content)
+	if err != nil || len(part.ids) != int(row.Units) {
+		return &storedUnits{}
 	}
-	return v, nil
+	return &storedUnits{parts: []unitPart{part}, count: len(part.ids), last: retrieve.UnitID(row.LastUnit), hash: row.Hash}
 }
 
 // maxStoring is the maximum number of users whose units wait to be stored.
@@ -67,8 +60,8 @@ func (d *DB) storeLater(ctx context.Context, key unitKey) {
 // storeTimeout limits the storing of the units of a user in the format of the cache.
 const storeTimeout = 10 * time.Second
 
-// storeUnits stores the units of a user that have a vector in the format of the cache, unless fewer than least are not yet stored, or another
-// server does it.
+// storeUnits stores the units of a user that have a vector in the format of the cache, instead of those that were stored before, unless they are fewer
+// than least or more than are read before a search, or another server stores them.
 func (d *DB) storeUnits(ctx context.Context, key unitKey, least int) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -76,30 +69,19 @@ func (d *DB) storeUnits(ctx context.Context, key unitKey, least int) error {
 		if locked, err := q.TryLockCachedUnits(ctx, int64(key.User)); err != nil || !locked {
 			return err
 		}
-		user := db.DeleteOtherCachedUnitsParams{
-			TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind), Format: cacheFormat, GenerationID: int16(key.generation),
-		}
-		if err := q.DeleteOtherCachedUnits(ctx, user); err != nil {
+		var read readUnits
+		if err := read.readAdded(ctx, tx, key, &storedUnits{}, "", placement.ExactUnits); err != nil || read.more || len(read.added.ids) < least {
 			return err
 		}
-		known, err := storedParts(ctx, q, key, maxCachedUnits)
-		if err != nil {
+		user := db.DeleteCachedUnitsParams{TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind)}
+		if err := q.DeleteCachedUnits(ctx, user); err != nil {
 			return err
 		}
-		for {
-			var read readUnits
-			if known, err = read.readCurrent(ctx, tx, key, known, "", placement.ExactUnits); err != nil || !read.same || len(read.added.ids) < least {
-				return err
-			}
-			part := read.added.part()
-			if err := q.StoreCachedUnits(ctx, db.StoreCachedUnitsParams{
-				TenantID: user.TenantID, UserID: user.UserID, Kind: user.Kind, GenerationID: user.GenerationID, Format: cacheFormat,
-				Content: appendPart(nil, &part), Ids: int64s(part.ids),
-			}); err != nil || !read.more {
-				return err
-			}
-			known = known.with(&read)
-		}
+		part := read.added.part()
+		return q.StoreCachedUnits(ctx, db.StoreCachedUnitsParams{
+			TenantID: user.TenantID, UserID: user.UserID, Kind: user.Kind, GenerationID: int16(key.generation), Format: cacheFormat,
+			Content: appendPart(nil, &part), Ids: int64s(part.ids),
+		})
 	})
 }
 
@@ -136,7 +118,7 @@ func appendPart(out []byte, p *unitPart) []byte {
 	return append(out, p.texts.content...)
 }
 
-// parsePart parses what appendPart appended. The part keeps the bytes.
+// parsePart parses what appendPart appended, and checks all numbers that are used as indexes.
 func parsePart(content []byte) (p unitPart, err error) {
 	var n [6]int
 	const header = 4 * len(n)
@@ -157,7 +139,7 @@ func parsePart(content []byte) (p unitPart, err error) {
 		return field
 	}
 	p.ids = numbers[retrieve.UnitID](cut(8*ids), 8, binary.LittleEndian.Uint64)
-	p.content = cut(vectors)
+	p.content = slices.Clone(cut(vectors)) // the rest of the row is not kept
 	p.words.hashes = numbers[uint32](cut(4*lexemes), 4, binary.LittleEndian.Uint32)
 	p.words.ends = numbers[int32](cut(4*lexemes), 4, binary.LittleEndian.Uint32)
 	p.words.postings = numbers[posting](cut(4*postings), 4, binary.LittleEndian.Uint32)
@@ -170,8 +152,32 @@ func parsePart(content []byte) (p unitPart, err error) {
 		}
 		copy(p.texts.units[i].owner[:], u)
 	}
-	p.texts.content = cut(text)
+	p.texts.content = slices.Clone(cut(text))
+	if !p.valid() {
+		return unitPart{}, errPart
+	}
 	return p, nil
+}
+
+// valid reports whether all numbers that are used as indexes are within bounds.
+func (p *unitPart) valid() bool {
+	if len(p.content)%max(len(p.ids), 1) != 0 || len(p.texts.units) > 0 && len(p.texts.units) != len(p.ids) {
+		return false
+	}
+	ends := []int32{0}
+	for _, u := range p.texts.units {
+		ends = append(ends, u.end)
+	}
+	return slices.IsSorted(ends) && int(ends[len(ends)-1]) == len(p.texts.content) &&
+		slices.IsSorted(p.words.ends) && (len(p.words.ends) == 0 || p.words.ends[0] >= 0) && int(lastOr(p.words.ends, 0)) == len(p.words.postings) &&
+		!slices.ContainsFunc(p.words.postings, func(found posting) bool { return found.unit() >= len(p.ids) })
+}
+
+func lastOr(numbers []int32, none int32) int32 {
+	if len(numbers) == 0 {
+		return none
+	}
+	return numbers[len(numbers)-1]
 }
 
 // numbers decodes numbers of size bytes.

@@ -1,10 +1,10 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -47,64 +47,98 @@ func TestStoredUnitsFollowChanges(t *testing.T) {
 	b := setup(t, nil)
 	r := rand.New(rand.NewPCG(41, 42))
 	change := b.randomChanges(t, b.users[0], b.users[1], r)
-	most := 0
+	stored := 0
 	for i := range 120 {
 		name, q := change(), allMemories
 		q.Text = randomWords(r, 9)
 		if i%3 == 0 {
-			most = max(most, len(b.store(t, b.users[0])))
+			stored = max(stored, sum(b.store(t, b.users[0])))
 		}
 		b.ForgetUnits()
 		if _, _, err := b.exact(t.Context(), b.users[0], q, randomUnit(r)); err != nil { // compares both
 			t.Fatalf("after %q, with %v stored units: %v", name, b.stored(t, b.users[0]), err)
 		}
 	}
-	if most < 3 {
-		t.Errorf("at most %d rows were stored, want more", most)
+	if stored < 10 {
+		t.Errorf("at most %d units were stored, want more", stored)
 	}
 }
 
-// TestSearchesStoreUnits: the first search of a user with many units stores them, and the first of another server does not read their rows, which is changed
-// here as no statement of the server can.
+// TestSearchesStoreUnits: the first search of a user with many units stores them, and the first of another server does not read their rows. To see that, the
+// test deletes a vector, which no server does.
 func TestSearchesStoreUnits(t *testing.T) {
 	t.Parallel()
-	for name, count := range map[string]int{"few": 300, "more than are read before a search": placement.ExactUnits + 500} {
-		t.Run(name, func(t *testing.T) {
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	const count = 300
+	scope, query := b.users[0], randomUnit(rand.New(rand.NewPCG(43, 44)))
+	b.insertUnits(t, scope, b.remember(t, scope, "the first of many", nil), count-1, "now()")
+	b.prefetch(t, scope, allMemories, query)
+	b.AwaitStored(t)
+	if got := b.stored(t, scope); !slices.Equal(got, []int{count - 1}) {
+		t.Errorf("stored units: %v, want all but the one without a vector", got)
+	}
+	exec(t, b.owner, "update units set embedding = null where user_id = $1 and id in (select first_unit from cached_units)", scope.User)
+	q := allMemories
+	q.Limit = count
+	other := &testBundle{DB: postgrestest.Open(t, d)}
+	if hits, coverage := other.prefetch(t, scope, q, query); len(hits) != count-1 || !coverage.Missing {
+		t.Errorf("%d hits, %+v, want %d", len(hits), coverage, count-1)
+	}
+}
+
+// TestStoredUnitsOfGrownUser: once a user has more units than are read before a search, those that were stored are not read.
+func TestStoredUnitsOfGrownUser(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	id := b.remember(t, scope, "the first of many", nil)
+	b.insertUnits(t, scope, id, 300, "now()")
+	b.store(t, scope)
+	b.insertUnits(t, scope, id, placement.ExactUnits, "now()")
+	if p, few, err := b.Prefetch(t.Context(), scope, allMemories); p.Nearest != nil || few || err != nil {
+		t.Errorf("units were read: %t, few %t, %v", p.Nearest != nil, few, err)
+	}
+	if got := b.store(t, scope); !slices.Equal(got, []int{300}) {
+		t.Errorf("stored units: %v, want those of before", got)
+	}
+}
+
+// TestStoredUnitsOfHiddenOnes: if many stored units are no longer searched, none of the others is found twice.
+func TestStoredUnitsOfHiddenOnes(t *testing.T) {
+	t.Parallel()
+	for _, which := range []string{"desc", "asc"} { // with and without the newest
+		t.Run(which, func(t *testing.T) {
 			t.Parallel()
-			d := postgrestest.Create(t)
-			b := setupIn(t, d, nil)
-			scope := b.users[0]
-			b.insertUnits(t, scope, b.remember(t, scope, "the first of many", nil), count-1, "now()")
-			search := func(on *postgres.DB) (p retrieve.Prefetched) {
-				t.Helper()
-				for range 2 { // the second loads many
-					var err error
-					if p, _, err = on.Prefetch(t.Context(), scope, everyMemory); err != nil {
-						t.Fatal(err)
+			b := setup(t, nil)
+			scope, r := b.users[0], rand.New(rand.NewPCG(61, 62))
+			for i := range 20 {
+				b.remember(t, scope, fmt.Sprint("memory ", i), func(string) []float32 { return randomUnit(r) })
+			}
+			b.store(t, scope)
+			for _, active := range []bool{false, true} {
+				exec(t, b.owner, "update units set active = $1 where id in (select id from units where user_id = $2 order by id "+which+" limit 8)", active, scope.User)
+				for range 2 {
+					b.store(t, scope)
+					b.ForgetUnits()
+					q := allMemories
+					q.Text, q.Limit = "memory", 40
+					hits, _ := b.prefetch(t, scope, q, randomUnit(r))
+					found := map[retrieve.UnitID]bool{}
+					for _, h := range hits {
+						found[h.ID] = true
 					}
-					on.AwaitUnits(t)
-					on.AwaitStored(t)
+					want := 12
+					if active {
+						want = 20
+					}
+					if len(hits) != want || len(found) != want {
+						t.Errorf("active %t: %d hits of %d units, want %d", active, len(hits), len(found), want)
+					}
+					if _, _, err := b.exact(t.Context(), scope, q, randomUnit(r)); err != nil {
+						t.Error(err)
+					}
 				}
-				if p, _, err := on.Prefetch(t.Context(), scope, everyMemory); err != nil || p.Nearest == nil {
-					t.Fatalf("%v, the units are not cached: %t", err, p.Nearest == nil)
-				}
-				return p
-			}
-			search(b.DB)
-			if sum := sum(b.stored(t, scope)); sum < count-256 || sum >= count { // one has no vector
-				t.Errorf("%d units are stored, want all with a vector or less than 256 fewer", sum)
-			}
-			exec(t, b.owner, "update units set embedding = null where user_id = $1 and id in (select first_unit from cached_units)", scope.User)
-			q := everyMemory
-			q.Limit = count
-			other := postgrestest.Open(t, d)
-			search(other)
-			p, _, err := other.Prefetch(t.Context(), scope, q)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if hits, coverage := p.Nearest(randomUnit(rand.New(rand.NewPCG(43, 44)))); len(hits) != count-1 || !coverage.Missing {
-				t.Errorf("%d hits, %+v, want %d, without the one that has no vector", len(hits), coverage, count-1)
 			}
 		})
 	}
@@ -159,25 +193,23 @@ func TestStoredUnitsAreDeleted(t *testing.T) {
 			r := rand.New(rand.NewPCG(47, 48))
 			embed := func(string) []float32 { return randomUnit(r) }
 			var ids []string
-			for _, batch := range []int{3, 2} { // two rows of two users
-				for _, scope := range b.users[:2] {
-					for i := range batch {
-						id := b.remember(t, scope, fmt.Sprint("memory ", batch, i), embed)
-						if scope == b.users[0] {
-							ids = append(ids, id)
-						}
+			for _, scope := range b.users[:2] {
+				for i := range 5 {
+					id := b.remember(t, scope, fmt.Sprint("memory ", i), embed)
+					if scope == b.users[0] {
+						ids = append(ids, id)
 					}
-					b.store(t, scope)
 				}
+				b.store(t, scope)
 			}
 			if err := remove(b, b.users[0], ids[1]); err != nil {
 				t.Fatal(err)
 			}
-			if got := b.stored(t, b.users[0]); !slices.Equal(got, []int{2}) {
-				t.Errorf("stored units: %v, want the 2 that were stored without the deleted one", got)
+			if got := b.stored(t, b.users[0]); len(got) != 0 {
+				t.Errorf("stored units: %v, want none", got)
 			}
-			if got := b.stored(t, b.users[1]); !slices.Equal(got, []int{3, 2}) {
-				t.Errorf("stored units of another user: %v, want 3 and 2", got)
+			if got := b.stored(t, b.users[1]); !slices.Equal(got, []int{5}) {
+				t.Errorf("stored units of another user: %v, want 5", got)
 			}
 			if got := b.store(t, b.users[0]); sum(got) != 4 {
 				t.Errorf("stored again: %v, want 4 units", got)
@@ -299,12 +331,14 @@ func TestStoreDuringDeletions(t *testing.T) {
 	}
 }
 
-// TestStoredUnitsOfOtherFormats: a server reads neither what another release has stored, vectors of another model, nor what it cannot parse, and replaces the
-// first two.
+// TestStoredUnitsOfOtherFormats: a server reads neither what another release has stored, vectors of another model, nor what it cannot parse, and replaces them.
 func TestStoredUnitsOfOtherFormats(t *testing.T) {
 	t.Parallel()
-	for change, want := range map[string][]int{"format = 99": {4}, "generation_id = 7": {4}, "content = substr(content, 1, length(content) - 1)": {3, 4}} {
-		t.Run(strings.Fields(change)[0], func(t *testing.T) {
+	for name, change := range map[string]string{
+		"format": "format = 99", "generation": "generation_id = 7", "cut": "content = substr(content, 1, length(content) - 1)",
+		"overwritten": "content = overlay(content placing decode(repeat('7f', length(content) - 48), 'hex') from 49)",
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, nil)
 			scope, r := b.users[0], rand.New(rand.NewPCG(55, 56))
@@ -313,12 +347,14 @@ func TestStoredUnitsOfOtherFormats(t *testing.T) {
 			}
 			b.store(t, scope)
 			exec(t, b.owner, "update cached_units set "+change)
-			if _, _, err := b.exact(t.Context(), scope, allMemories, randomUnit(r)); err != nil {
+			q := allMemories
+			q.Text = "memory"
+			if _, _, err := b.exact(t.Context(), scope, q, randomUnit(r)); err != nil {
 				t.Error(err)
 			}
 			b.remember(t, scope, "another", func(string) []float32 { return randomUnit(r) })
-			if got := b.store(t, scope); !slices.Equal(got, want) {
-				t.Errorf("stored units: %v, want %v", got, want)
+			if got := b.store(t, scope); !slices.Equal(got, []int{4}) {
+				t.Errorf("stored units: %v, want 4", got)
 			}
 		})
 	}
@@ -351,16 +387,13 @@ func TestCachedUnitsAreScoped(t *testing.T) {
 	v := randomUnit(rand.New(rand.NewPCG(59, 60)))
 	b.remember(t, b.users[1], "another user's memory", func(string) []float32 { return v })
 	b.store(t, b.users[1])
-	asked := db.CachedUnitsParams{TenantID: string(b.users[1].Tenant), UserID: int64(b.users[1].User), Kind: int16(retrieve.Memory), Format: 1, AtMost: 10}
-	for i, want := range []int{0, 1} {
-		if err := postgres.ReadScope(b.DB, t.Context(), b.users[i], func(_ db.DBTX, q *db.Queries) error {
-			rows, err := q.CachedUnits(t.Context(), asked)
-			if len(rows) != want {
-				t.Errorf("user %d reads %d rows, want %d", i, len(rows), want)
+	asked := db.CachedUnitsParams{TenantID: string(b.users[1].Tenant), UserID: int64(b.users[1].User), Kind: int16(retrieve.Memory), Format: 1, TooMany: 10}
+	for i, want := range []error{pgx.ErrNoRows, nil} {
+		_ = postgres.ReadScope(b.DB, t.Context(), b.users[i], func(_ db.DBTX, q *db.Queries) error {
+			if _, err := q.CachedUnits(t.Context(), asked); !errors.Is(err, want) {
+				t.Errorf("user %d: %v, want %v", i, err, want)
 			}
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+			return nil
+		})
 	}
 }

@@ -123,6 +123,7 @@ func TestParts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var l unitList
+		memories := rapid.Bool().Draw(t, "memories")
 		for range rapid.IntRange(0, 5).Draw(t, "units") {
 			l.ids = append(l.ids, retrieve.UnitID(rapid.Int64().Draw(t, "id")))
 			l.content = appendCode(l.content, encodeHalf(rapid.SliceOfN(rapid.Float32Range(-1, 1), 3, 3).Draw(t, "vector")))
@@ -130,7 +131,7 @@ func TestParts(t *testing.T) {
 				l.words.append(word, len(l.words.lengths), rapid.IntRange(1, maxOccurrences).Draw(t, "occurrences"))
 			}
 			l.words.lengths = append(l.words.lengths, rapid.Uint16().Draw(t, "length"))
-			if rapid.Bool().Draw(t, "memory") {
+			if memories {
 				var owner uuid.UUID
 				copy(owner[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "owner"))
 				l.texts.add(owner, rapid.Int64().Draw(t, "bucket"), rapid.IntRange(0, 1000).Draw(t, "start"), rapid.SliceOf(rapid.Byte()).Draw(t, "text"))

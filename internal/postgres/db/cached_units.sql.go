@@ -9,12 +9,12 @@ import (
 	"context"
 )
 
-const cachedUnits = `-- name: CachedUnits :many
+const cachedUnits = `-- name: CachedUnits :one
 select c.last_unit, c.units, c.hash, c.content from cached_units c
 where c.tenant_id = $1 and c.user_id = $2 and c.kind = $3 and c.generation_id = $4 and c.format = $5
-    and (select sum(a.units) from cached_units a where a.tenant_id = $1 and a.user_id = $2 and a.kind = $3 and a.generation_id = $4
-        and a.format = $5) <= $6::bigint
-order by c.last_unit
+    and (select count(*) from (select from units u where u.tenant_id = $1 and u.user_id = $2 and u.kind = $3 and u.active limit $6::bigint) n)
+        < $6::bigint
+limit 1
 `
 
 type CachedUnitsParams struct {
@@ -23,7 +23,7 @@ type CachedUnitsParams struct {
 	Kind         int16
 	GenerationID int16
 	Format       int16
-	AtMost       int64
+	TooMany      int64
 }
 
 type CachedUnitsRow struct {
@@ -33,37 +33,24 @@ type CachedUnitsRow struct {
 	Content  []byte
 }
 
-// The cached units of a user, in order, or none if they are more than at_most.
-func (q *Queries) CachedUnits(ctx context.Context, arg CachedUnitsParams) ([]CachedUnitsRow, error) {
-	rows, err := q.db.Query(ctx, cachedUnits,
+// The stored units of a user, unless the user has too_many units or more.
+func (q *Queries) CachedUnits(ctx context.Context, arg CachedUnitsParams) (CachedUnitsRow, error) {
+	row := q.db.QueryRow(ctx, cachedUnits,
 		arg.TenantID,
 		arg.UserID,
 		arg.Kind,
 		arg.GenerationID,
 		arg.Format,
-		arg.AtMost,
+		arg.TooMany,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []CachedUnitsRow{}
-	for rows.Next() {
-		var i CachedUnitsRow
-		if err := rows.Scan(
-			&i.LastUnit,
-			&i.Units,
-			&i.Hash,
-			&i.Content,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	var i CachedUnitsRow
+	err := row.Scan(
+		&i.LastUnit,
+		&i.Units,
+		&i.Hash,
+		&i.Content,
+	)
+	return i, err
 }
 
 const deleteCachedGenerations = `-- name: DeleteCachedGenerations :exec
@@ -80,28 +67,18 @@ func (q *Queries) DeleteCachedGenerations(ctx context.Context, arg DeleteCachedG
 	return err
 }
 
-const deleteOtherCachedUnits = `-- name: DeleteOtherCachedUnits :exec
+const deleteCachedUnits = `-- name: DeleteCachedUnits :exec
 delete from cached_units c where c.tenant_id = $1 and c.user_id = $2 and c.kind = $3
-    and (c.format <> $4 or c.generation_id <> $5)
 `
 
-type DeleteOtherCachedUnitsParams struct {
-	TenantID     string
-	UserID       int64
-	Kind         int16
-	Format       int16
-	GenerationID int16
+type DeleteCachedUnitsParams struct {
+	TenantID string
+	UserID   int64
+	Kind     int16
 }
 
-// Deletes what is in other formats, or has vectors of other generations.
-func (q *Queries) DeleteOtherCachedUnits(ctx context.Context, arg DeleteOtherCachedUnitsParams) error {
-	_, err := q.db.Exec(ctx, deleteOtherCachedUnits,
-		arg.TenantID,
-		arg.UserID,
-		arg.Kind,
-		arg.Format,
-		arg.GenerationID,
-	)
+func (q *Queries) DeleteCachedUnits(ctx context.Context, arg DeleteCachedUnitsParams) error {
+	_, err := q.db.Exec(ctx, deleteCachedUnits, arg.TenantID, arg.UserID, arg.Kind)
 	return err
 }
 

@@ -15,7 +15,7 @@ create unlogged table cached_units (
     content       bytea not null,    -- ids, vectors, words, and texts of short memories
     primary key (tenant_id, user_id, kind, generation_id, last_unit)
 );
-comment on table cached_units is 'Vectors, words and texts of up to 2,001 units in the format of the cache of API servers. Deleted with any of the units';
+comment on table cached_units is 'Vectors, words and texts of up to 2,001 units of a user in the format of the cache of API servers. Deleted with any of the units';
 alter table cached_units alter column content set storage external; -- vectors do not compress
 
 alter table cached_units enable row level security;

@@ -1,10 +1,10 @@
--- name: CachedUnits :many
--- The cached units of a user, in order, or none if they are more than at_most.
+-- name: CachedUnits :one
+-- The stored units of a user, unless the user has too_many units or more.
 select c.last_unit, c.units, c.hash, c.content from cached_units c
 where c.tenant_id = @tenant_id and c.user_id = @user_id and c.kind = @kind and c.generation_id = @generation_id and c.format = @format
-    and (select sum(a.units) from cached_units a where a.tenant_id = @tenant_id and a.user_id = @user_id and a.kind = @kind and a.generation_id = @generation_id
-        and a.format = @format) <= @at_most::bigint
-order by c.last_unit;
+    and (select count(*) from (select from units u where u.tenant_id = @tenant_id and u.user_id = @user_id and u.kind = @kind and u.active limit @too_many::bigint) n)
+        < @too_many::bigint
+limit 1;
 
 -- name: TryLockCachedUnits :one
 -- Deletions of the user's units wait until the end of the transaction.
@@ -16,10 +16,8 @@ select @tenant_id::uuid, @user_id::bigint, @kind::smallint, @generation_id::smal
     @content::bytea
 from unnest(@ids::bigint[]) i (id);
 
--- name: DeleteOtherCachedUnits :exec
--- Deletes what is in other formats, or has vectors of other generations.
-delete from cached_units c where c.tenant_id = @tenant_id and c.user_id = @user_id and c.kind = @kind
-    and (c.format <> @format or c.generation_id <> @generation_id);
+-- name: DeleteCachedUnits :exec
+delete from cached_units c where c.tenant_id = @tenant_id and c.user_id = @user_id and c.kind = @kind;
 
 -- name: DeleteCachedGenerations :exec
 delete from cached_units c where c.tenant_id = @tenant_id and c.generation_id <> @generation_id;
