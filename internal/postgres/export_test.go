@@ -66,7 +66,7 @@ func (d *DB) AwaitUnits(t testing.TB) {
 	}
 }
 
-// StoreUnits stores the units of a user for servers that have not cached them, if at least so many are not stored yet.
+// StoreUnits stores the units of a user in the format of the cache, if there are at least so many.
 func (d *DB) StoreUnits(ctx context.Context, scope tenant.Scope, kind retrieve.Kind, generation placement.GenerationID, least int) error {
 	return d.storeUnits(ctx, unitKey{scope, kind, generation}, least)
 }
@@ -94,4 +94,9 @@ func (d *DB) ForgetUnits() {
 func StoredIDs(content []byte) ([]retrieve.UnitID, error) {
 	p, err := parsePart(content)
 	return p.ids, err
+}
+
+// StoredUnits returns how many units a search of a user who is not cached reads in the format of the cache.
+func (d *DB) StoredUnits(ctx context.Context, scope tenant.Scope, kind retrieve.Kind) int {
+	return d.readStored(ctx, unitKey{scope, kind, 0}).count
 }

@@ -103,7 +103,7 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 	read := unitBuffer()
 	defer read.release()
 	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) (err error) {
-		known, err = read.readCurrent(ctx, tx, key, known, query.Text, placement.ExactUnits)
+		known, err = read.readCurrent(ctx, tx, key, known, query.Text)
 		return err
 	})
 	switch {
@@ -233,11 +233,11 @@ type readUnits struct {
 	hash  int64           // of their ids
 }
 
-// readCurrent is readAdded, except that the known units may have been deleted. It returns those of them that exist. r.same is false if there
-// are too many units, or if they change all the time.
-func (r *readUnits) readCurrent(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, text string, limit int) (*storedUnits, error) {
+// readCurrent is readAdded, except that known units may have been deleted. It returns those of them that exist. r.same is false if there are too
+// many units, or if each attempt finds other ones.
+func (r *readUnits) readCurrent(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, text string) (*storedUnits, error) {
 	for range attempts {
-		if err := r.readAdded(ctx, tx, key, known, text, limit); err != nil || r.same {
+		if err := r.readAdded(ctx, tx, key, known, text, placement.ExactUnits); err != nil || r.same {
 			return known, err
 		}
 		// A unit was deleted, or one with a lower id was added.

@@ -17,7 +17,8 @@ import (
 // cacheFormat is the format of appendPart. A change of it, of appendCode, of lexemeHash or of the words in units.tsv needs a new number.
 const cacheFormat = 1
 
-// minStoredUnits is the minimum number of units that are stored together in the format of the cache. Fewer are read in less than 3 ms.
+// minStoredUnits is the minimum number of units that are stored in the format of the cache. Reading 1,000 from their rows takes about 10 ms of processor time, and
+// fewer proportionally less.
 const minStoredUnits = 256
 
 // readStored returns the units of a user that are stored in the format of the cache, or none if the user has more than are read before a search.
@@ -31,7 +32,7 @@ func (d *DB) readStored(ctx context.Context, key unitKey) *storedUnits {
 		return err
 	})
 	if err != nil {
-		return &storedUnits{} // or it is no row; the units are read from their rows
+		return &storedUnits{} // usually there is no row; after any other error, too, the units are read from their own rows
 	}
 	part, err := parsePart(row.Content)
 	if err != nil || len(part.ids) != int(row.Units) {
@@ -164,20 +165,24 @@ func (p *unitPart) valid() bool {
 	if len(p.content)%max(len(p.ids), 1) != 0 || len(p.texts.units) > 0 && len(p.texts.units) != len(p.ids) {
 		return false
 	}
-	ends := []int32{0}
-	for _, u := range p.texts.units {
-		ends = append(ends, u.end)
+	ends := make([]int32, len(p.texts.units))
+	for i, u := range p.texts.units {
+		ends[i] = u.end
 	}
-	return slices.IsSorted(ends) && int(ends[len(ends)-1]) == len(p.texts.content) &&
-		slices.IsSorted(p.words.ends) && (len(p.words.ends) == 0 || p.words.ends[0] >= 0) && int(lastOr(p.words.ends, 0)) == len(p.words.postings) &&
+	return areEnds(ends, len(p.texts.content)) && areEnds(p.words.ends, len(p.words.postings)) &&
 		!slices.ContainsFunc(p.words.postings, func(found posting) bool { return found.unit() >= len(p.ids) })
 }
 
-func lastOr(numbers []int32, none int32) int32 {
-	if len(numbers) == 0 {
-		return none
+// areEnds reports whether these are the ends of consecutive parts of a list of this length.
+func areEnds(ends []int32, length int) bool {
+	last := int32(0)
+	for _, end := range ends {
+		if end < last {
+			return false
+		}
+		last = end
 	}
-	return numbers[len(numbers)-1]
+	return int(last) == length
 }
 
 // numbers decodes numbers of size bytes.

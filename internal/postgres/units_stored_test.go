@@ -19,7 +19,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// store stores the units of memories of a user that are not stored yet, and returns the numbers of units that are then stored together.
+// store stores the units of a user's memories, and returns the number of units in each row of the user.
 func (b *testBundle) store(t testing.TB, scope tenant.Scope) []int {
 	t.Helper()
 	if err := b.StoreUnits(t.Context(), scope, retrieve.Memory, 0, 1); err != nil {
@@ -95,7 +95,13 @@ func TestStoredUnitsOfGrownUser(t *testing.T) {
 	id := b.remember(t, scope, "the first of many", nil)
 	b.insertUnits(t, scope, id, 300, "now()")
 	b.store(t, scope)
+	if got := b.StoredUnits(t.Context(), scope, retrieve.Memory); got != 300 {
+		t.Errorf("%d stored units are read, want 300", got)
+	}
 	b.insertUnits(t, scope, id, placement.ExactUnits, "now()")
+	if got := b.StoredUnits(t.Context(), scope, retrieve.Memory); got != 0 {
+		t.Errorf("%d stored units of a user with many are read, want none", got)
+	}
 	if p, few, err := b.Prefetch(t.Context(), scope, allMemories); p.Nearest != nil || few || err != nil {
 		t.Errorf("units were read: %t, few %t, %v", p.Nearest != nil, few, err)
 	}
@@ -151,7 +157,7 @@ func sum(numbers []int) (n int) {
 	return n
 }
 
-// TestFewUnitsAreNotStored: reading them is as fast.
+// TestFewUnitsAreNotStored: a search stores no fewer than 256 units.
 func TestFewUnitsAreNotStored(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -242,8 +248,8 @@ func TestStoredUnitsEndWithTheUser(t *testing.T) {
 	}
 }
 
-// TestStoreWaitsForNoDeletion: while a deletion is not committed, nothing is stored that it would not delete.
-func TestStoreWaitsForNoDeletion(t *testing.T) {
+// TestNothingIsStoredDuringDeletion: while a deletion is not committed, no unit of the user is stored, because the deletion would not see it.
+func TestNothingIsStoredDuringDeletion(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	scope := b.users[0]
@@ -347,6 +353,9 @@ func TestStoredUnitsOfOtherFormats(t *testing.T) {
 			}
 			b.store(t, scope)
 			exec(t, b.owner, "update cached_units set "+change)
+			if got := b.StoredUnits(t.Context(), scope, retrieve.Memory); got != 0 {
+				t.Errorf("%d stored units are read, want none", got)
+			}
 			q := allMemories
 			q.Text = "memory"
 			if _, _, err := b.exact(t.Context(), scope, q, randomUnit(r)); err != nil {

@@ -1,4 +1,4 @@
--- What API servers cache of users' units, for servers that have not cached them (docs/adr/0036-stored-cache.md). The table is not logged: after a crash or a
+-- The units of users who search, in the format of the cache of API servers (docs/adr/0036-stored-cache.md). The table is not logged: after a crash or a
 -- failover it is empty.
 
 -- +goose Up
@@ -13,7 +13,7 @@ create unlogged table cached_units (
     hash          bigint not null,   -- of their ids
     format        smallint not null, -- of the content
     content       bytea not null,    -- ids, vectors, words, and texts of short memories
-    primary key (tenant_id, user_id, kind, generation_id, last_unit)
+    primary key (tenant_id, user_id, kind, generation_id)
 );
 comment on table cached_units is 'Vectors, words and texts of up to 2,001 units of a user in the format of the cache of API servers. Deleted with any of the units';
 alter table cached_units alter column content set storage external; -- vectors do not compress
