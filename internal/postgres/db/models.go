@@ -77,7 +77,7 @@ type Bucket struct {
 	CreatedAt   time.Time
 }
 
-// Vectors, words and texts of up to 2,001 units in the format of the cache of API servers. Deleted with any of the units
+// Vectors, words and texts of up to 2,001 units of a user in the format of the cache of API servers. Deleted with any of the units
 type CachedUnit struct {
 	TenantID     string
 	UserID       int64
