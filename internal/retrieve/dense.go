@@ -23,9 +23,10 @@ type dense struct {
 	describe func([]UnitID) ([]Described, []UnitID)
 }
 
-// dense embeds the query and searches the database and the index in parallel. prepare is called while the query is embedded.
-func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, prepare func() (Query, error)) (dense, error) {
+// dense embeds the query and searches the database and the index in parallel. prepare is called while the query is embedded, and waits for the slot.
+func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, s *slot, prepare func() (Query, error)) (dense, error) {
 	if q.Ranking == Lexical {
+		close(s.ready)
 		return dense{}, nil
 	}
 	var prepared Query
@@ -33,6 +34,7 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	var wait sync.WaitGroup
 	wait.Go(func() { prepared, err = prepare() })
 	vector := e.embed(ctx, q.Generation, q.Text)
+	close(s.ready)
 	wait.Wait()
 	if vector == nil {
 		return dense{degraded: true}, nil
@@ -44,11 +46,12 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 }
 
 // prepare does what a search by meaning needs and can be done before the vector is known: it reads the
-// units, if they are few or cached.
-func (e *Engine) prepare(ctx context.Context, scope tenant.Scope, q Query) (Query, error) {
+// units, if they are few or cached, in its slot.
+func (e *Engine) prepare(ctx context.Context, scope tenant.Scope, q Query, s *slot) (Query, error) {
 	if q.Owners != nil {
 		return q, nil
 	}
+	s.wait(ctx)
 	var err error
 	if q.prefetched, q.Few, err = e.Searcher.Prefetch(ctx, scope, q); err != nil {
 		return q, fmt.Errorf("read units: %w", err)

@@ -49,6 +49,7 @@ type Config struct {
 type Engine struct {
 	Config
 	backgrounds backgrounds
+	slots       slots
 	reranker    breaker
 	mu          sync.Mutex
 	embedders   map[placement.GenerationID]*breaker
@@ -67,7 +68,7 @@ func New(c Config) *Engine {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker{}, indexes: map[collection]*breaker{}, backgrounds: newBackgrounds()}
+	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker{}, indexes: map[collection]*breaker{}, backgrounds: newBackgrounds(), slots: newSlots()}
 }
 
 // Search returns the q.Limit best units in the scope, best first, with at most one
@@ -82,7 +83,9 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	if err != nil || q.matchesNothing() {
 		return Result{}, err
 	}
-	words, d, err := e.searchBoth(ctx, scope, p, q)
+	s := e.slots.slot()
+	defer s.release()
+	words, d, err := e.searchBoth(ctx, scope, p, q, s)
 	if err != nil {
 		return Result{}, err
 	}
@@ -111,10 +114,10 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 }
 
 // searchBoth searches by words and by meaning at once. When one search fails, the other is canceled.
-func (e *Engine) searchBoth(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (words lexical, d dense, err error) {
+func (e *Engine) searchBoth(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, s *slot) (words lexical, d dense, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	prepare := sync.OnceValues(func() (Query, error) { return e.prepare(ctx, scope, q) })
+	prepare := sync.OnceValues(func() (Query, error) { return e.prepare(ctx, scope, q, s) })
 	var wordsErr error
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -129,7 +132,7 @@ func (e *Engine) searchBoth(ctx context.Context, scope tenant.Scope, p placement
 			cancel()
 		}
 	})
-	d, err = e.dense(ctx, scope, p, q, prepare)
+	d, err = e.dense(ctx, scope, p, q, s, prepare)
 	if err != nil {
 		cancel()
 	}

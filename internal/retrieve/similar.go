@@ -18,12 +18,15 @@ func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Lo
 	wanted := max(q.Limit, 1)
 	q.Limit = overfetch * wanted // entries of the index may be stale
 	q.Unindexed = e.Index == nil || !p.Indexed()
+	s := e.slots.slot()
+	defer s.release()
 	var err error
 	var wait sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wait.Go(func() { q, err = e.prepare(ctx, scope, q) })
+	wait.Go(func() { q, err = e.prepare(ctx, scope, q, s) })
 	vector := embed()
+	close(s.ready)
 	if vector == nil {
 		cancel()
 		wait.Wait()
