@@ -153,5 +153,5 @@ func (l *wordList) sort() {
 		}
 		from, to = to, from
 	}
-	l.entries = from
+	copy(l.entries, from) // the list keeps its space, which is larger if entries were dropped
 }

@@ -78,6 +78,25 @@ func TestWordIndex(t *testing.T) {
 	})
 }
 
+// TestWordListKeepsItsSpace: a list that is used again after words were dropped does not allocate as much space again.
+func TestWordListKeepsItsSpace(t *testing.T) {
+	t.Parallel()
+	var l wordList
+	for range 1000 {
+		if err := l.add(sentTSVector(map[string]int{"a": 1, "b": 1, "c": 1})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	space := cap(l.entries)
+	l.keep([]string{"a"})
+	if got := len(l.index().postings); got != 1000 {
+		t.Errorf("%d units have the word that was kept, want 1000", got)
+	}
+	if l.reset(); cap(l.entries) != space {
+		t.Errorf("the list has space for %d entries, had %d", cap(l.entries), space)
+	}
+}
+
 // BenchmarkCachedWords ranks units of 20 words, most of which are of a few frequent ones, by seven words.
 func BenchmarkCachedWords(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
