@@ -24,7 +24,7 @@ type term struct {
 }
 
 // lexical returns the best units for the lexemes of a query, best first, with the scores of lexical_ranking. That function
-// leaves out units with few of the words if a user has more than 5,000 units and many match.
+// leaves out units with few of the words if a user has more than about 5,000 units and many match.
 func (v *storedUnits) lexical(lexemes []string, limit int) []retrieve.Hit {
 	terms := v.terms(lexemes)
 	if len(terms) == 0 {

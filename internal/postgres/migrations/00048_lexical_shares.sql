@@ -1,0 +1,111 @@
+-- +goose Up
+
+-- lexical_ranking as before, except that there are more shares of the weight below a half: from 0.35 to 0.2, the number of units to rank
+-- often grew from fewer than 100 to more than 2,000. Units are counted only if the user does not obviously have more than 5,000. There are
+-- enough units only if the limit is reached; before, larger shares usually had more than any limit.
+-- +goose StatementBegin
+create or replace function lexical_ranking(p_tenant uuid, p_user bigint, p_kind smallint, p_group bigint,
+    p_from timestamptz, p_to timestamptz, p_after timestamptz, p_before timestamptz, p_query text, p_limit int, p_memories uuid[])
+returns table (unit_id bigint, score float8)
+language plpgsql stable security definer
+set search_path = pg_catalog, public, pg_temp set plan_cache_mode = force_custom_plan set jit = off as $$
+declare
+    too_few  constant int := least(greatest(100, p_limit), 1000);
+    too_many constant int := 3000;
+    shares   constant float8[] := array[0.9, 0.7, 0.5, 0.42, 0.35, 0.3, 0.25, 0.2]; -- of the total weight
+    level    int := 3;
+    step     int := 0;
+    size     float8;
+    expected float8[];
+    terms    tsquery[];
+    idf      float8[];
+    telling  boolean;
+    total    float8 := 0;
+    large    boolean;
+    wanted   tsquery;
+    found    tid[]; -- the units that match wanted, if they are fewer than too_many; stable, because all statements have one snapshot
+    need     tsquery;
+    probed   tid[];
+    since    bigint := 0;
+    source   text;
+    ranking  text := '0';
+begin
+    if p_tenant::text is distinct from current_setting('mnemo.tenant', true)
+        or p_user::text is distinct from current_setting('mnemo.user', true) or p_kind not in (1, 2) then
+        return;
+    end if;
+    select t.terms, t.idf, t.telling into terms, idf, telling from lexical_terms(p_tenant, p_user, p_kind, p_query) t;
+    if terms is null then
+        return;
+    end if;
+    -- The indexes are partial, so the kind must be a constant in the plan.
+    source := format(' from units u where u.tenant_id = $1 and u.user_id = $2 and u.kind = %s and u.active', p_kind);
+    if p_memories is not null then
+        source := source || ' and u.memory_id = any($3)';
+    end if;
+    -- Roughly the number of units: a message has about one.
+    select case p_kind when 1 then u.memories else u.conversations * coalesce((select avg(c.message_count) from (
+            select o.message_count from conversations o where o.tenant_id = p_tenant and o.user_id = p_user limit 50) c), 1) end
+        into size from users u where u.tenant_id = p_tenant and u.id = p_user;
+    large := p_memories is null and size > 20000;
+    if large is not true then
+        execute 'select count(*) > 5000 from (select' || source || ' limit 5001) s' using p_tenant, p_user, p_memories into large;
+    end if;
+    if large and not telling then
+        -- Only common words: rank the latest units.
+        execute 'select min(id) from (select u.id' || source || ' order by u.id desc limit 5000) s'
+            using p_tenant, p_user, p_memories into since;
+        source := source || ' and u.id >= ' || since;
+    end if;
+    if p_group <> 0 then
+        source := source || ' and u.group_id = $5';
+    end if;
+    if p_from is not null or p_to is not null then
+        source := source || format(' and exists (select from %I o where o.tenant_id = u.tenant_id
+            and o.user_id = u.user_id and o.id = u.%I and o.created_at >= coalesce($6, ''-infinity'')
+            and o.created_at < coalesce($7, ''infinity''))',
+            (array['memories', 'conversations'])[p_kind], (array['memory_id', 'conversation_id'])[p_kind]);
+    end if;
+    if p_kind = 2 and (p_after is not null or p_before is not null) then
+        source := source || ' and exists (select from messages g where g.tenant_id = u.tenant_id
+            and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
+            and g.created_at >= coalesce($8, ''-infinity'') and g.created_at < coalesce($9, ''infinity''))';
+    end if;
+    source := source || ' and u.tsv @@ $4';
+    for i in 1..cardinality(terms) loop
+        wanted := coalesce(wanted || terms[i], terms[i]);
+        total := total + idf[i];
+        ranking := ranking || format(' + $11[%s] * ts_rank(u.tsv, $10[%s])', i, i);
+    end loop;
+    if large and telling then
+        expected := lexical_expected(idf, shares, greatest(size, 5000));
+        while level > 1 and expected[level] >= too_many loop
+            level := level - 1;
+        end loop;
+        while level < cardinality(shares) and expected[level] < too_few loop
+            level := level + 1;
+        end loop;
+        loop
+            need := lexical_need(terms, idf, shares[level] * total);
+            if step = 0 or need <> wanted then
+                execute format('select array(select u.ctid%s limit %s)', source, too_many)
+                    using p_tenant, p_user, p_memories, need, p_group, p_from, p_to, p_after, p_before into probed;
+                exit when step < 0 and cardinality(probed) < too_few; -- the one before is better
+                wanted := need;
+                found := probed;
+            end if;
+            step := case when step <= 0 and level > 1 and cardinality(found) >= too_many then -1
+                when step >= 0 and level < cardinality(shares) and cardinality(found) < too_few then 1 end;
+            exit when step is null;
+            level := level + step;
+        end loop;
+    end if;
+    if cardinality(found) < too_many then
+        source := ' from unnest($12) f (tid) cross join lateral (
+            select u.id, u.tsv from units u where u.tenant_id = $1 and u.user_id = $2 and u.ctid = f.tid limit 1) u';
+    end if;
+    return query execute 'select u.id, (' || ranking || ') / (1 + ln(length(u.tsv))) as score' || source
+        || ' order by score desc, u.id desc limit ' || p_limit
+        using p_tenant, p_user, p_memories, wanted, p_group, p_from, p_to, p_after, p_before, terms, idf, found;
+end $$;
+-- +goose StatementEnd
