@@ -3,7 +3,8 @@ package postgres
 import (
 	"encoding/binary"
 	"math"
-	"slices"
+
+	"github.com/mnemo-dev/mnemo/internal/dot"
 )
 
 // Embeddings are stored in half precision (IEEE 754 binary16, little endian), which
@@ -138,74 +139,26 @@ func decodeCode(code []byte) []float32 {
 	return out
 }
 
-// codedQuery is a vector to multiply with codes: components as shares of the largest one. Those of eight consecutive components are in four numbers:
-// the product of a number and two components of a code, 32 bits apart, has the sum of both products in its upper half.
+// codedQuery is a vector to multiply with codes: components as shares of the largest one.
 type codedQuery struct {
-	values [][packed / 2]int64
-	sum    int64 // of all components
-	scale  float64
+	components dot.Query
+	scale      float64
 }
-
-const (
-	// maxComponent is the largest component of a codedQuery. A sum of the products of up to maxSummed components is less than 2^31, in each of four parts.
-	maxComponent = 1<<13 - 1
-	maxSummed    = 1 << 12
-	// codeBias makes the components of a code positive.
-	codeBias   = 1 << 7
-	codeBiases = 0x8080808080808080
-	// packed is the number of components of a codedQuery in four numbers.
-	packed = 8
-)
 
 func codeQuery(vector []float32) codedQuery {
 	most := math.SmallestNonzeroFloat32
 	for _, v := range vector {
 		most = max(most, math.Abs(float64(v)))
 	}
-	q := codedQuery{make([][packed / 2]int64, (len(vector)+packed-1)/packed), 0, most / maxComponent}
+	scale, components := most/dot.MaxComponent, make([]int16, len(vector))
 	for i, v := range vector {
-		x := int64(math.Round(float64(v) / q.scale))
-		q.sum += x
-		at := &q.values[i/packed][i%(packed/2)]
-		if i%packed < packed/2 {
-			x <<= 32 // multiplied with the lower component
-		}
-		*at += x
+		components[i] = int16(math.Round(float64(v) / scale))
 	}
-	return q
+	return codedQuery{dot.NewQuery(components), scale}
 }
 
 // dot returns the dot product with a coded vector of the same length.
 func (q codedQuery) dot(code []byte) float64 {
 	scale := float64(math.Float32frombits(binary.LittleEndian.Uint32(code)))
-	values, code := q.values, code[4:]
-	if len(code)%packed != 0 {
-		code = append(slices.Clip(code), make([]byte, packed-len(code)%packed)...)
-	}
-	values = values[:min(len(values), len(code)/packed)]
-	sum := -codeBias * q.sum
-	for len(values) > 0 {
-		n := min(len(values), maxSummed/packed)
-		sum += sumOfProducts(values[:n], code[:n*packed])
-		values, code = values[n:], code[n*packed:]
-	}
-	return float64(sum) * scale * q.scale
+	return float64(q.components.Code(code[4:])) * scale * q.scale
 }
-
-// sumOfProducts returns the sum of the products of the components of a codedQuery and up to maxSummed biased ones of a code.
-func sumOfProducts(values [][packed / 2]int64, code []byte) int64 {
-	const two = 0x000000ff000000ff
-	// Four independent sums avoid a dependency between additions.
-	var a, b, c, d int64
-	for i := range values {
-		x, y := &values[i], binary.LittleEndian.Uint64(code[i*packed:])^codeBiases
-		a += x[0] * int64(y&two)
-		b += x[1] * int64(y>>8&two)
-		c += x[2] * int64(y>>16&two)
-		d += x[3] * int64(y>>24&two)
-	}
-	return upper(a) + upper(b) + upper(c) + upper(d)
-}
-
-// upper returns the upper half of a sum of products, of which the lower half is signed, too.
-func upper(sum int64) int64 { return (sum - int64(int32(sum))) >> 32 }

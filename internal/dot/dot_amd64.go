@@ -1,0 +1,16 @@
+package dot
+
+import "golang.org/x/sys/cpu"
+
+// vectorWidth is the number of components of which vectorSum needs a multiple, or 0 if the processor cannot execute it.
+var vectorWidth = func() int {
+	if cpu.X86.HasAVX2 {
+		return 32
+	}
+	return 0
+}()
+
+// vectorSum returns the sum of n products, at most maxSummed. n is a positive multiple of vectorWidth.
+//
+//go:noescape
+func vectorSum(components *int16, code *byte, n int) int64

@@ -1,0 +1,34 @@
+#include "textflag.h"
+
+// func vectorSum(components *int16, code *byte, n int) int64
+TEXT ·vectorSum(SB), NOSPLIT, $0-32
+	MOVQ  components+0(FP), SI
+	MOVQ  code+8(FP), DI
+	MOVQ  n+16(FP), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+
+loop: // sixteen products at a time, added in pairs to eight sums of 32 bits; twice
+	VPMOVSXBW (DI), Y2
+	VPMOVSXBW 16(DI), Y3
+	VPMADDWD  (SI), Y2, Y2
+	VPMADDWD  32(SI), Y3, Y3
+	VPADDD    Y2, Y0, Y0
+	VPADDD    Y3, Y1, Y1
+	ADDQ      $64, SI
+	ADDQ      $32, DI
+	SUBQ      $32, CX
+	JNZ       loop
+
+	VPADDD       Y1, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPADDD       X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPADDD       X1, X0, X0
+	VPSHUFD      $0xb1, X0, X1
+	VPADDD       X1, X0, X0
+	VMOVD        X0, AX
+	VZEROUPPER
+	MOVLQSX      AX, AX
+	MOVQ         AX, ret+24(FP)
+	RET

@@ -1,0 +1,8 @@
+//go:build !amd64
+
+package dot
+
+// vectorWidth is 0, because there is no vectorSum.
+var vectorWidth = 0
+
+func vectorSum(*int16, *byte, int) int64 { panic("not reached") }
