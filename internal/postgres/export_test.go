@@ -74,11 +74,25 @@ func (d *DB) StoreUnits(ctx context.Context, scope tenant.Scope, kind retrieve.K
 // AwaitStored waits until no units wait to be stored.
 func (d *DB) AwaitStored(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(storeTimeout); d.units.waiting.Load() > 0; <-time.After(time.Millisecond) {
+	waiting := func() bool {
+		d.units.mu.Lock()
+		defer d.units.mu.Unlock()
+		return len(d.units.waiting) > 0
+	}
+	for deadline := time.Now().Add(storeTimeout); waiting(); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("units are still being stored")
 		}
 	}
+}
+
+// MaxStoring is the maximum number of users whose units wait to be stored.
+const MaxStoring = maxStoring
+
+// StoresUnits reports for each of the users, who search one after the other, whether the search stores their units. None are stored meanwhile.
+func StoresUnits(users ...tenant.UserID) []bool {
+	c := newUnitCache()
+	return collect(users, func(id tenant.UserID) bool { return c.wait(unitKey{Scope: tenant.Scope{User: id}}) })
 }
 
 // ForgetUnits empties the cache.
@@ -96,7 +110,11 @@ func StoredIDs(content []byte) ([]retrieve.UnitID, error) {
 	return p.ids, err
 }
 
-// StoredUnits returns how many units a search of a user who is not cached reads in the format of the cache.
+// StoredUnits returns how many units a search of a user who is not cached reads in the format of the cache, or -1 if it fails.
 func (d *DB) StoredUnits(ctx context.Context, scope tenant.Scope, kind retrieve.Kind) int {
-	return d.readStored(ctx, unitKey{scope, kind, 0}).count
+	v, _, err := d.readStored(ctx, unitKey{scope, kind, 0})
+	if err != nil {
+		return -1
+	}
+	return v.count
 }

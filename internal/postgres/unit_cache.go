@@ -33,12 +33,13 @@ type unitCache struct {
 	counted time.Time // since when
 	loading bool
 
-	storing sync.Mutex   // held while units of a user are stored in the database
-	waiting atomic.Int32 // number of users whose units are being stored or will be
+	storing sync.Mutex       // held while units of a user are stored in the database
+	waiting map[unitKey]bool // users whose units are being stored or will be
+	failing atomic.Bool      // the last storing failed
 }
 
 func newUnitCache() *unitCache {
-	return &unitCache{users: map[unitKey]*cachedUnits{}, misses: map[unitKey]int{}}
+	return &unitCache{users: map[unitKey]*cachedUnits{}, misses: map[unitKey]int{}, waiting: map[unitKey]bool{}}
 }
 
 // unitKey identifies a user's units of a kind, with the vectors of a generation.
@@ -135,6 +136,24 @@ func (c *unitCache) loaded() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.loading = false
+}
+
+// wait returns true if the caller should store the units of a user, and then call stored. It returns false if they wait already, or those of many users.
+func (c *unitCache) wait(key unitKey) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting[key] || len(c.waiting) == maxStoring {
+		return false
+	}
+	c.waiting[key] = true
+	return true
+}
+
+// stored ends the storing of the units of a user.
+func (c *unitCache) stored(key unitKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, key)
 }
 
 // storedUnits are a user's units.

@@ -46,25 +46,25 @@ func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 		return p, few, err
 	}
 	key := unitKey{scope, query.Kind, query.Generation}
-	known := d.units.get(key)
-	cached := known != nil
-	if !cached {
-		known = d.readStored(ctx, key)
-	}
-	if cached || known.count > 0 {
-		if p, err = d.prefetchAdded(ctx, key, known, cached, query); err != nil || p.Nearest != nil {
+	if known := d.units.get(key); known != nil {
+		if p, err = d.prefetchAdded(ctx, key, known, true, query); err != nil || p.Nearest != nil {
 			return p, p.Nearest != nil, err
 		}
 	}
-	few, err = d.Few(ctx, scope, query)
-	switch {
-	case err != nil:
-	case !few && d.units.missed(key):
-		go d.loadUnits(context.WithoutCancel(ctx), key)
-	case few:
+	known, few, err := d.readStored(ctx, key)
+	if err != nil {
+		return p, false, err
+	}
+	if !few {
+		if d.units.missed(key) {
+			go d.loadUnits(context.WithoutCancel(ctx), key)
+		}
+		return p, false, nil
+	}
+	if p, err = d.prefetchAdded(ctx, key, known, false, query); err == nil && p.Nearest == nil && known.count > 0 { // some have been deleted
 		p, err = d.prefetchAdded(ctx, key, &storedUnits{}, false, query)
 	}
-	return p, few, err
+	return p, true, err
 }
 
 // prefetchVectors reads the vectors of a query with filters. It returns nothing if there are more than placement.ExactUnits.

@@ -21,24 +21,26 @@ const cacheFormat = 1
 // fewer proportionally less.
 const minStoredUnits = 256
 
-// readStored returns the units of a user that are stored in the format of the cache, or none if the user has more than are read before a search.
-func (d *DB) readStored(ctx context.Context, key unitKey) *storedUnits {
+// readStored returns the units of a user that are stored in the format of the cache, or none, and whether the user has so few units that they are read before
+// a search. Others are not returned.
+func (d *DB) readStored(ctx context.Context, key unitKey) (v *storedUnits, few bool, err error) {
 	var row db.CachedUnitsRow
-	err := d.readScope(ctx, key.Scope, func(_ db.DBTX, q *db.Queries) (err error) {
+	err = d.readScope(ctx, key.Scope, func(_ db.DBTX, q *db.Queries) (err error) {
 		row, err = q.CachedUnits(ctx, db.CachedUnitsParams{
 			TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind), GenerationID: int16(key.generation), Format: cacheFormat,
 			TooMany: placement.ExactUnits + 1,
 		})
 		return err
 	})
-	if err != nil {
-		return &storedUnits{} // usually there is no row; after any other error, too, the units are read from their own rows
+	if err != nil { // The units can be read from their own rows.
+		few, err = d.Few(ctx, key.Scope, retrieve.Query{Kind: key.kind, Generation: key.generation})
+		return &storedUnits{}, few, err
 	}
-	part, err := parsePart(row.Content)
-	if err != nil || len(part.ids) != int(row.Units) {
-		return &storedUnits{}
+	few = row.Total <= placement.ExactUnits
+	if part, err := parsePart(row.Content); err == nil && len(part.ids) > 0 && len(part.ids) == int(row.Units) {
+		return &storedUnits{parts: []unitPart{part}, count: len(part.ids), last: retrieve.UnitID(row.LastUnit), hash: row.Hash}, few, nil
 	}
-	return &storedUnits{parts: []unitPart{part}, count: len(part.ids), last: retrieve.UnitID(row.LastUnit), hash: row.Hash}
+	return &storedUnits{}, few, nil
 }
 
 // maxStoring is the maximum number of users whose units wait to be stored.
@@ -46,15 +48,17 @@ const maxStoring = 100
 
 // storeLater stores the units of a user in the background, one user at a time. If many wait, or if it fails, a later search does it.
 func (d *DB) storeLater(ctx context.Context, key unitKey) {
-	if d.units.waiting.Add(1) > maxStoring {
-		d.units.waiting.Add(-1)
+	if !d.units.wait(key) {
 		return
 	}
 	go func() {
-		defer d.units.waiting.Add(-1)
+		defer d.units.stored(key)
 		d.units.storing.Lock()
 		defer d.units.storing.Unlock()
-		_ = d.storeUnits(ctx, key, minStoredUnits)
+		err := d.storeUnits(ctx, key, minStoredUnits)
+		if failed := err != nil; d.units.failing.Swap(failed) != failed && failed {
+			d.log.WarnContext(ctx, "units of users who search are not stored for other servers, which read the row of each unit", "tenant", key.Tenant, "error", err)
+		}
 	}()
 }
 

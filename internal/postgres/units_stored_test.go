@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -84,6 +83,20 @@ func TestSearchesStoreUnits(t *testing.T) {
 	other := &testBundle{DB: postgrestest.Open(t, d)}
 	if hits, coverage := other.prefetch(t, scope, q, query); len(hits) != count-1 || !coverage.Missing {
 		t.Errorf("%d hits, %+v, want %d", len(hits), coverage, count-1)
+	}
+}
+
+// TestUnitsWithoutStoredOnes: a search reads the row of each unit if the table with the stored ones cannot be read, as on a replica.
+func TestUnitsWithoutStoredOnes(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, query := b.users[0], randomUnit(rand.New(rand.NewPCG(61, 62)))
+	b.insertUnits(t, scope, b.remember(t, scope, "the first of many", func(string) []float32 { return query }), 10, "now()")
+	exec(t, b.owner, "alter table cached_units rename to unreadable")
+	q := allMemories
+	q.Limit = 20
+	if hits, coverage := b.prefetch(t, scope, q, query); len(hits) != 11 || !coverage.All {
+		t.Errorf("%d hits, %+v, want all 11 units", len(hits), coverage)
 	}
 }
 
@@ -397,12 +410,31 @@ func TestCachedUnitsAreScoped(t *testing.T) {
 	b.remember(t, b.users[1], "another user's memory", func(string) []float32 { return v })
 	b.store(t, b.users[1])
 	asked := db.CachedUnitsParams{TenantID: string(b.users[1].Tenant), UserID: int64(b.users[1].User), Kind: int16(retrieve.Memory), Format: 1, TooMany: 10}
-	for i, want := range []error{pgx.ErrNoRows, nil} {
-		_ = postgres.ReadScope(b.DB, t.Context(), b.users[i], func(_ db.DBTX, q *db.Queries) error {
-			if _, err := q.CachedUnits(t.Context(), asked); !errors.Is(err, want) {
-				t.Errorf("user %d: %v, want %v", i, err, want)
+	for i, want := range []int64{0, 1} {
+		err := postgres.ReadScope(b.DB, t.Context(), b.users[i], func(_ db.DBTX, q *db.Queries) error {
+			row, err := q.CachedUnits(t.Context(), asked)
+			if row.Total != want || int64(row.Units) != want || len(row.Content) > 0 != (want > 0) {
+				t.Errorf("user %d: %d units, of which %d are stored in %d bytes, want %d", i, row.Total, row.Units, len(row.Content), want)
 			}
-			return nil
+			return err
 		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestStoringWaitsOnce: the units of a user do not wait twice, and those of too many users do not wait.
+func TestStoringWaitsOnce(t *testing.T) {
+	t.Parallel()
+	if got, want := postgres.StoresUnits(1, 1, 2, 1), []bool{true, false, true, false}; !slices.Equal(got, want) {
+		t.Errorf("stores %v, want %v", got, want)
+	}
+	users := make([]tenant.UserID, postgres.MaxStoring+1)
+	for i := range users {
+		users[i] = tenant.UserID(i + 1)
+	}
+	if stores := postgres.StoresUnits(users...); slices.Index(stores, false) != postgres.MaxStoring {
+		t.Errorf("stores %v, want all but the last", stores)
 	}
 }

@@ -10,41 +10,45 @@ import (
 )
 
 const cachedUnits = `-- name: CachedUnits :one
-select c.last_unit, c.units, c.hash, c.content from cached_units c
-where c.tenant_id = $1 and c.user_id = $2 and c.kind = $3 and c.generation_id = $4 and c.format = $5
-    and (select count(*) from (select from units u where u.tenant_id = $1 and u.user_id = $2 and u.kind = $3 and u.active limit $6::bigint) n)
-        < $6::bigint
-limit 1
+select n.units::bigint as total, coalesce(c.last_unit, 0)::bigint as last_unit, coalesce(c.units, 0)::int as units, coalesce(c.hash, 0)::bigint as hash, c.content
+from (select count(*) as units from (select from units u where u.tenant_id = $1 and u.user_id = $2 and u.kind = $3 and u.active limit $4::bigint) l) n
+left join lateral (
+    select s.last_unit, s.units, s.hash, s.content from cached_units s
+    where s.tenant_id = $1 and s.user_id = $2 and s.kind = $3 and s.generation_id = $5 and s.format = $6 and n.units < $4::bigint
+    limit 1
+) c on true
 `
 
 type CachedUnitsParams struct {
 	TenantID     string
 	UserID       int64
 	Kind         int16
+	TooMany      int64
 	GenerationID int16
 	Format       int16
-	TooMany      int64
 }
 
 type CachedUnitsRow struct {
+	Total    int64
 	LastUnit int64
 	Units    int32
 	Hash     int64
 	Content  []byte
 }
 
-// The stored units of a user, unless the user has too_many units or more.
+// The number of a user's units, at most too_many, and the stored ones, unless there are too_many.
 func (q *Queries) CachedUnits(ctx context.Context, arg CachedUnitsParams) (CachedUnitsRow, error) {
 	row := q.db.QueryRow(ctx, cachedUnits,
 		arg.TenantID,
 		arg.UserID,
 		arg.Kind,
+		arg.TooMany,
 		arg.GenerationID,
 		arg.Format,
-		arg.TooMany,
 	)
 	var i CachedUnitsRow
 	err := row.Scan(
+		&i.Total,
 		&i.LastUnit,
 		&i.Units,
 		&i.Hash,

@@ -1,10 +1,12 @@
 -- name: CachedUnits :one
--- The stored units of a user, unless the user has too_many units or more.
-select c.last_unit, c.units, c.hash, c.content from cached_units c
-where c.tenant_id = @tenant_id and c.user_id = @user_id and c.kind = @kind and c.generation_id = @generation_id and c.format = @format
-    and (select count(*) from (select from units u where u.tenant_id = @tenant_id and u.user_id = @user_id and u.kind = @kind and u.active limit @too_many::bigint) n)
-        < @too_many::bigint
-limit 1;
+-- The number of a user's units, at most too_many, and the stored ones, unless there are too_many.
+select n.units::bigint as total, coalesce(c.last_unit, 0)::bigint as last_unit, coalesce(c.units, 0)::int as units, coalesce(c.hash, 0)::bigint as hash, c.content
+from (select count(*) as units from (select from units u where u.tenant_id = @tenant_id and u.user_id = @user_id and u.kind = @kind and u.active limit @too_many::bigint) l) n
+left join lateral (
+    select s.last_unit, s.units, s.hash, s.content from cached_units s
+    where s.tenant_id = @tenant_id and s.user_id = @user_id and s.kind = @kind and s.generation_id = @generation_id and s.format = @format and n.units < @too_many::bigint
+    limit 1
+) c on true;
 
 -- name: TryLockCachedUnits :one
 -- Deletions of the user's units wait until the end of the transaction.
