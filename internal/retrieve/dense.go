@@ -52,9 +52,15 @@ func (e *Engine) prepare(ctx context.Context, scope tenant.Scope, q Query, s *sl
 		return q, nil
 	}
 	s.wait(ctx)
+	if err := ctx.Err(); err != nil { // the query has no vector, and there is no search by words
+		return q, err
+	}
 	var err error
 	if q.prefetched, q.Few, err = e.Searcher.Prefetch(ctx, scope, q); err != nil {
 		return q, fmt.Errorf("read units: %w", err)
+	}
+	if q.prefetched.Nearest == nil || q.prefetched.Cached {
+		s.release()
 	}
 	return q, nil
 }

@@ -86,6 +86,7 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	s := e.slots.slot()
 	defer s.release()
 	words, d, err := e.searchBoth(ctx, scope, p, q, s)
+	s.release()
 	if err != nil {
 		return Result{}, err
 	}

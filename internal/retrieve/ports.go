@@ -116,6 +116,8 @@ type Prefetched struct {
 	Lexical func() []Hit
 	// Describe returns what Searcher.Describe does, of the units of which the texts were read, and the ids of the others. It is nil if no texts were read.
 	Describe func(ids []UnitID) (described []Described, others []UnitID)
+	// Cached reports that the units are those of the cache, which other searches use, too.
+	Cached bool
 }
 
 // Coverage reports which units Searcher.Exact scored.

@@ -26,9 +26,11 @@ func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Lo
 	defer cancel()
 	wait.Go(func() { q, err = e.prepare(ctx, scope, q, s) })
 	vector := embed()
-	close(s.ready)
 	if vector == nil {
 		cancel()
+	}
+	close(s.ready)
+	if vector == nil {
 		wait.Wait()
 		return nil, nil
 	}

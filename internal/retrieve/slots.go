@@ -3,6 +3,7 @@ package retrieve
 import (
 	"context"
 	"runtime"
+	"sync"
 )
 
 // slotsPerProcessor is the number of searches per processor that may hold units while they wait for the vector of their query.
@@ -17,25 +18,44 @@ func newSlots() slots { return make(slots, slotsPerProcessor*runtime.GOMAXPROCS(
 // slot is that of a search.
 type slot struct {
 	slots slots
-	held  bool
 	ready chan struct{} // closed when the vector is known, or there will be none
+
+	mu             sync.Mutex
+	held, released bool
 }
 
 func (s slots) slot() *slot { return &slot{slots: s, ready: make(chan struct{})} }
 
-// wait returns when the units can be read: a slot is free, or not needed any more.
+// wait returns when the units can be read: a slot is free, or no longer needed.
 func (s *slot) wait(ctx context.Context) {
 	select {
+	case <-s.ready:
+		return
+	default:
+	}
+	select {
 	case s.slots <- struct{}{}:
-		s.held = true
+		s.hold()
 	case <-s.ready:
 	case <-ctx.Done():
 	}
 }
 
-// release ends the search.
+// hold notes that one of the slots is in use. It is free again if the search has ended, as after a panic.
+func (s *slot) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held = !s.released; !s.held {
+		<-s.slots
+	}
+}
+
+// release ends the use of the slot, when the search no longer waits for the vector or holds no units. It can be called more than once.
 func (s *slot) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.held {
 		<-s.slots
 	}
+	s.held, s.released = false, true
 }

@@ -14,12 +14,13 @@ import (
 type slowEmbedder struct {
 	*stores
 	embedded chan struct{}
+	read     Prefetched
 	reads    atomic.Int64
 }
 
-func (s *slowEmbedder) Prefetch(ctx context.Context, scope tenant.Scope, q Query) (Prefetched, bool, error) {
+func (s *slowEmbedder) Prefetch(context.Context, tenant.Scope, Query) (Prefetched, bool, error) {
 	s.reads.Add(1)
-	return s.stores.Prefetch(ctx, scope, q)
+	return s.read, s.read.Nearest != nil, nil
 }
 
 func (s *slowEmbedder) EmbedQuery(context.Context, string) ([]float32, error) {
@@ -45,7 +46,7 @@ func TestSearchesWaitForSlots(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &slowEmbedder{stores: &stores{}, embedded: make(chan struct{})}
+			s := &slowEmbedder{stores: &stores{}, embedded: make(chan struct{}), read: Prefetched{Nearest: noUnits}}
 			e := New(Config{Searcher: s, Embedders: Embedders{0: s}})
 			slots := int64(cap(e.slots))
 			var wait sync.WaitGroup
@@ -62,8 +63,8 @@ func TestSearchesWaitForSlots(t *testing.T) {
 			}
 			close(s.embedded)
 			wait.Wait()
-			if n := s.reads.Load(); n != slots+3 {
-				t.Errorf("%s: %d of %d searches read their units", name, n, slots+3)
+			if n := s.reads.Load(); n != slots+3 && name == "Search" { // creations need no units without a vector
+				t.Errorf("%d of %d searches read their units", n, slots+3)
 			}
 			if n := len(e.slots); n != 0 {
 				t.Errorf("%s: %d slots are in use after the searches", name, n)
@@ -85,4 +86,43 @@ func TestSearchWithoutVectorNeedsNoSlot(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func noUnits([]float32) ([]Hit, Coverage) { return nil, Coverage{All: true} }
+
+// TestSearchesWithoutUnitsNeedNoSlot: searches that hold no units, or those of the cache, do not wait for others.
+func TestSearchesWithoutUnitsNeedNoSlot(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]Prefetched{"none": {}, "cached": {Nearest: noUnits, Cached: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &slowEmbedder{stores: &stores{}, embedded: make(chan struct{}), read: read}
+			e := New(Config{Searcher: s, Embedders: Embedders{0: s}})
+			var wait sync.WaitGroup
+			for range 3 * cap(e.slots) {
+				wait.Go(func() {
+					if _, err := e.Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Memory, Text: "q", Limit: 10, Group: 1}); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			synctest.Wait()
+			if n := s.reads.Load(); n != int64(3*cap(e.slots)) {
+				t.Errorf("%s: %d searches read their units before the query was embedded, want %d", name, n, 3*cap(e.slots))
+			}
+			close(s.embedded)
+			wait.Wait()
+		})
+	}
+}
+
+// TestSlotAfterPanic: a slot that is taken after the search has ended, as after a panic of the embedder, is free again.
+func TestSlotAfterPanic(t *testing.T) {
+	t.Parallel()
+	all := newSlots()
+	s := all.slot()
+	s.release()
+	s.wait(t.Context())
+	if len(all) != 0 {
+		t.Errorf("%d slots are in use, want none", len(all))
+	}
 }
