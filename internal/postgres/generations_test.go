@@ -102,7 +102,7 @@ func TestVectorsOfGenerationsAreSeparate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scored, err := b.Score(ctx, alice, g, []retrieve.UnitID{id}, first)
+		cosines, err := b.Vectors(ctx, alice, g, []retrieve.UnitID{id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestVectorsOfGenerationsAreSeparate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, hits := range map[string][]retrieve.Hit{"Exact": exact, "Score": scored} {
+		for what, hits := range map[string][]retrieve.Hit{"Exact": exact, "Vectors": cosines(first)} {
 			got := make([]float64, len(hits))
 			for i, h := range hits {
 				got[i] = h.Score

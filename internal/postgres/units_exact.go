@@ -195,21 +195,22 @@ func readVectors(
 	return err
 }
 
-// Score implements retrieve.Searcher.
-func (d *DB) Score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []retrieve.UnitID, vector []float32) ([]retrieve.Hit, error) {
-	var out []retrieve.Hit
-	asked := rebased(vector)
-	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
-		rows, err := q.Embeddings(ctx, db.EmbeddingsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GenerationID: int16(g)})
-		out = collect(rows, func(r db.EmbeddingsRow) retrieve.Hit {
-			return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: asked.dotHalf(r.Embedding)}
-		})
+// Vectors implements retrieve.Searcher.
+func (d *DB) Vectors(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []retrieve.UnitID) (func(vector []float32) []retrieve.Hit, error) {
+	var rows []db.EmbeddingsRow
+	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) (err error) {
+		rows, err = q.Embeddings(ctx, db.EmbeddingsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GenerationID: int16(g)})
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("score units: %w", err)
+		return nil, fmt.Errorf("read vectors of units: %w", err)
 	}
-	return out, nil
+	return func(vector []float32) []retrieve.Hit {
+		asked := rebased(vector)
+		return collect(rows, func(r db.EmbeddingsRow) retrieve.Hit {
+			return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: asked.dotHalf(r.Embedding)}
+		})
+	}, nil
 }
 
 // best returns the n best hits, best first.

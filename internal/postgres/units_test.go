@@ -154,9 +154,13 @@ func TestVectorsAreSavedAndScored(t *testing.T) {
 		t.Fatal(err)
 	}
 	query := randomUnit(r)
-	hits, err := b.Score(ctx, alice, 0, ids, query)
-	if err != nil || len(hits) != 1 {
-		t.Fatalf("Score = %v, %v", hits, err)
+	cosines, err := b.Vectors(ctx, alice, 0, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hits := cosines(query)
+	if len(hits) != 1 {
+		t.Fatalf("cosines of %v, want one", hits)
 	}
 	if d := hits[0].Score - cosine(query, vectors[hits[0].ID]); d > 1e-3 || d < -1e-3 {
 		t.Errorf("score differs from the cosine by %v", d)

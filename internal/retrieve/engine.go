@@ -92,7 +92,7 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	}
 	q.prefetched.Describe = d.describe
 	if d.vector != nil {
-		more, err := e.score(ctx, scope, q.Generation, words.hits, d)
+		more, err := e.score(ctx, scope, q.Generation, words, d)
 		if err != nil {
 			return Result{}, err
 		}
@@ -128,6 +128,9 @@ func (e *Engine) searchBoth(ctx context.Context, scope tenant.Scope, p placement
 		}
 		if wordsErr == nil {
 			words, wordsErr = e.words(ctx, scope, asked)
+		}
+		if wordsErr == nil {
+			wordsErr = e.readVectors(ctx, scope, asked, &words)
 		}
 		if wordsErr != nil {
 			cancel()
@@ -183,8 +186,8 @@ func (e *Engine) rank(
 }
 
 // score returns the cosines of hits that only the lexical search found.
-func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, words []Hit, d dense) ([]Hit, error) {
-	unscored := scores(words)
+func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, words lexical, d dense) ([]Hit, error) {
+	unscored := scores(words.hits)
 	for _, h := range d.hits {
 		delete(unscored, h.ID)
 	}
@@ -198,11 +201,18 @@ func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.Gene
 	if len(unscored) == 0 {
 		return hits, nil
 	}
-	more, err := e.Searcher.Score(ctx, scope, g, slices.Sorted(maps.Keys(unscored)), d.vector)
-	if err != nil {
-		return nil, fmt.Errorf("score lexical hits: %w", err)
+	if words.cosines == nil {
+		var err error
+		if words.cosines, err = e.Searcher.Vectors(ctx, scope, g, slices.Sorted(maps.Keys(unscored))); err != nil {
+			return nil, fmt.Errorf("score lexical hits: %w", err)
+		}
 	}
-	return append(hits, more...), nil
+	for _, h := range words.cosines(d.vector) {
+		if _, ok := unscored[h.ID]; ok {
+			hits = append(hits, h)
+		}
+	}
+	return hits, nil
 }
 
 // resolve returns the first wanted live units of the ranking, in order, with only the

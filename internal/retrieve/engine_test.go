@@ -81,7 +81,9 @@ func (s *stores) Few(context.Context, tenant.Scope, Query) (bool, error) {
 	return s.coverage.All || s.grows, s.fewErr
 }
 
-func (s *stores) Score(_ context.Context, _ tenant.Scope, _ placement.GenerationID, ids []UnitID, _ []float32) ([]Hit, error) {
+func (s *stores) Vectors(_ context.Context, _ tenant.Scope, _ placement.GenerationID, ids []UnitID) (func([]float32) []Hit, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.scored = ids
 	var out []Hit
 	for _, id := range ids {
@@ -89,7 +91,7 @@ func (s *stores) Score(_ context.Context, _ tenant.Scope, _ placement.Generation
 			out = append(out, Hit{id, c})
 		}
 	}
-	return out, s.scoreErr
+	return func([]float32) []Hit { return out }, s.scoreErr
 }
 
 func (s *stores) Describe(_ context.Context, _ tenant.Scope, _ Query, ids []UnitID) ([]Described, error) {
@@ -374,6 +376,45 @@ func TestDescribedUnitsAreNotResolved(t *testing.T) {
 	}
 }
 
+// eagerStores embeds a query only after the vectors of the lexical hits were read.
+type eagerStores struct {
+	*stores
+	read chan struct{}
+}
+
+func (s eagerStores) Vectors(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID) (func([]float32) []Hit, error) {
+	defer close(s.read) // once
+	return s.stores.Vectors(ctx, scope, g, ids)
+}
+
+func (s eagerStores) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
+	select {
+	case <-s.read:
+		return s.stores.EmbedQuery(ctx, text)
+	case <-time.After(time.Minute):
+		return nil, errUnavailable
+	}
+}
+
+// If the index is searched, the vectors of the lexical hits are read while the query is embedded. Hits that the index also finds are not counted twice.
+func TestVectorsAreReadDuringEmbedding(t *testing.T) {
+	t.Parallel()
+	s := eagerStores{&stores{lexical: []Hit{{1, 2}, {2, 1}}, index: []Hit{{2, .9}, {3, .5}}, cosines: map[UnitID]float64{1: .1, 2: .8}, many: true}, make(chan struct{})}
+	e := New(Config{Searcher: s, Index: s, Embedders: Embedders{0: s}, EmbedTimeout: 2 * time.Minute, IndexTimeout: time.Minute})
+	result, err := e.Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Chat, Text: "q", Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []UnitID
+	for _, f := range result.Found {
+		ids = append(ids, f.ID)
+	}
+	slices.Sort(ids)
+	if want := []UnitID{1, 2, 3}; !slices.Equal(ids, want) || result.Degraded {
+		t.Errorf("found %v, degraded %t, want %v", ids, result.Degraded, want)
+	}
+}
+
 // If all units were scored, the cosines of the lexical hits are known.
 func TestUnitsAreScoredOnce(t *testing.T) {
 	t.Parallel()
@@ -384,7 +425,7 @@ func TestUnitsAreScoredOnce(t *testing.T) {
 	s.lexical = []Hit{{300, 1}}
 	searchChats(t, s, 10)
 	if len(s.scored) != 0 {
-		t.Errorf("Score was called for %v", s.scored)
+		t.Errorf("vectors of %v were read", s.scored)
 	}
 }
 

@@ -3,6 +3,8 @@ package retrieve
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -36,6 +38,8 @@ func (q Query) within() (Query, bool) {
 type lexical struct {
 	hits      []Hit
 	truncated bool // more may match
+	// cosines returns those of hits, as Searcher.Vectors. It is nil if their vectors were not read.
+	cosines func(vector []float32) []Hit
 }
 
 // words searches by words, without restriction and again within the query's window, so
@@ -64,6 +68,18 @@ func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (found 
 		found.truncated = found.truncated || len(more) >= q.Limit
 	}
 	return found, nil
+}
+
+// readVectors reads the vectors of the hits if the search by meaning will probably not find all of them. This is while the query is embedded or the index searched.
+func (e *Engine) readVectors(ctx context.Context, scope tenant.Scope, q Query, found *lexical) (err error) {
+	if q.Ranking != "" && q.Ranking != Fused || q.Filtered() || q.scoresAll() || len(found.hits) == 0 {
+		return nil
+	}
+	found.cosines, err = e.Searcher.Vectors(ctx, scope, q.Generation, slices.Sorted(maps.Keys(scores(found.hits))))
+	if err != nil {
+		return fmt.Errorf("read vectors: %w", err)
+	}
+	return nil
 }
 
 // prefer raises the hits inside the query's window.
