@@ -181,16 +181,34 @@ func TestLexicalRanksManyUnits(t *testing.T) {
 	// Every unit has 40 different words, so that its score is the weight of the question's words in it. A word with a higher number is rarer.
 	exec(t, b.owner, `insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
 		select $1, $2, 1, 1 + n % 2, $3, 0, 1, to_tsvector('english', (select string_agg('lorem' || word, ' ') from (
-			select distinct (3000 * random() ^ 3)::int as word from generate_series(1, 200 + 0 * n) limit 40) w)), decode(repeat('0028', 384), 'hex'), 0
+			select word from (select i, (3000 * ((hashint8extended(200 * n + i, 1) & 1048575) / 1048576.0) ^ 3)::int as word from generate_series(1, 200) i) r
+			group by word order by min(i) limit 40) w)), decode(repeat('0028', 384), 'hex'), 0
 		from generate_series(1, 9000) n`, scope.Tenant, scope.User, id)
 	exec(t, b.owner, "vacuum analyze units")
 	b.cacheMany(t, scope)
 	b.checkManyUnits(t, scope, 0)
+	b.checkLimit(t, scope, func(read int) bool { return read > 5000 })
 	// If the user has many more memories, units are not counted, and the first share of the weight is a worse estimate.
 	counted := b.count(t, "select memories from users where id = $1", scope.User)
 	exec(t, b.owner, "update users set memories = 30000 where id = $1", scope.User)
 	b.checkManyUnits(t, scope, 1)
+	b.checkLimit(t, scope, func(read int) bool { return read <= 5000 })
 	exec(t, b.owner, "update users set memories = $2 where id = $1", scope.User, counted)
+}
+
+// checkLimit checks that as many units as requested are ranked, if as many have enough of the words, and how many are read for that.
+func (b *testBundle) checkLimit(t *testing.T, scope tenant.Scope, allowed func(read int) bool) {
+	t.Helper()
+	for first := 22; first <= 46; first += 6 {
+		query := ""
+		for word := first; word < first+6; word++ {
+			query += fmt.Sprintf(" lorem%d", word)
+		}
+		ranked, read := b.readUnits(t, scope, "select unit_id from lexical_ranking($1, $2, 1::smallint, $4, null, null, null, null, $3, 400, null)", query)
+		if len(ranked) != 400 || !allowed(read) {
+			t.Errorf("%s: %d units are ranked, want 400; %d rows and index entries are read", query, len(ranked), read)
+		}
+	}
 }
 
 // checkManyUnits checks the ranking of the user of TestLexicalRanksManyUnits, which may need more searches than expected.
@@ -267,14 +285,24 @@ func (b *testBundle) cachedWords(t *testing.T, scope tenant.Scope, query string)
 // searchWords returns the result of a function for a query, and how often it searches the index of words.
 func (b *testBundle) searchWords(t *testing.T, scope tenant.Scope, function, query string, group int64) (found []retrieve.UnitID, searches int) {
 	t.Helper()
+	return b.observeWords(t, scope, `pg_stat_get_xact_numscans(oid)) from pg_class where relname like 'units\_%\_user\_id\_tsv\_idx%'`, function, query, group)
+}
+
+// readUnits returns the result of a function for a query, and the number of rows and index entries of units that it reads.
+func (b *testBundle) readUnits(t *testing.T, scope tenant.Scope, function, query string) (found []retrieve.UnitID, read int) {
+	t.Helper()
+	return b.observeWords(t, scope, `pg_stat_get_xact_tuples_returned(oid)) from pg_class where relname like 'units\_%'`, function, query, 0)
+}
+
+// observeWords returns the result of a function for a query, and the increase of the sum of a statistic of relations.
+func (b *testBundle) observeWords(t *testing.T, scope tenant.Scope, statistic, function, query string, group int64) (found []retrieve.UnitID, increase int) {
+	t.Helper()
 	err := pgx.BeginFunc(t.Context(), b.owner, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), "select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true)", scope.Tenant, fmt.Sprint(scope.User)); err != nil {
 			return err
 		}
-		// The server also counts earlier transactions that it has not reported yet.
-		const count = `select coalesce(sum(pg_stat_get_xact_numscans(oid)), 0) from pg_class where relname like 'units\_%\_user\_id\_tsv\_idx%'`
 		var before, after int
-		if err := tx.QueryRow(t.Context(), count).Scan(&before); err != nil {
+		if err := tx.QueryRow(t.Context(), "select sum("+statistic).Scan(&before); err != nil {
 			return err
 		}
 		rows, err := tx.Query(t.Context(), function, scope.Tenant, scope.User, query, group)
@@ -284,14 +312,14 @@ func (b *testBundle) searchWords(t *testing.T, scope tenant.Scope, function, que
 		if found, err = pgx.CollectRows(rows, pgx.RowTo[retrieve.UnitID]); err != nil {
 			return err
 		}
-		err = tx.QueryRow(t.Context(), count).Scan(&after)
-		searches = after - before
+		err = tx.QueryRow(t.Context(), "select sum("+statistic).Scan(&after)
+		increase = after - before
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found, searches
+	return found, increase
 }
 
 func TestLexicalFilters(t *testing.T) {
