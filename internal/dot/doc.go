@@ -1,2 +1,2 @@
-// Package dot multiplies vectors of small integers: a query with the 8-bit codes of many vectors.
+// Package dot computes dot products of small integers: of a query with the 8-bit codes of many vectors.
 package dot

@@ -1,9 +1,6 @@
 package dot
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "encoding/binary"
 
 // MaxComponent is the largest absolute value of a component of a Query.
 const MaxComponent = 1<<13 - 1
@@ -24,12 +21,12 @@ type Query struct {
 	// numbers has eight consecutive components in four numbers, for processors without vectorSum: the product of a number and two
 	// components of a code, 32 bits apart, has the sum of both products in its upper half.
 	numbers [][packed / 2]int64
-	sums    []int64 // of the components before each eight, and of all
+	sums    []int64 // of the components before each group of eight, and of all of them
 }
 
 // NewQuery returns a query with components from -MaxComponent to MaxComponent, which it keeps.
 func NewQuery(components []int16) Query {
-	q := Query{components: slices.Clip(components)}
+	q := Query{components: components}
 	if vectorWidth > 0 {
 		return q
 	}
@@ -48,8 +45,8 @@ func NewQuery(components []int16) Query {
 	return q
 }
 
-// Code returns the exact dot product with a code, signed bytes, over the shorter of both lengths.
-func (q Query) Code(code []byte) int64 {
+// Dot returns the exact dot product with a code, which consists of signed bytes, over the shorter of both lengths.
+func (q Query) Dot(code []byte) int64 {
 	code = code[:min(len(code), len(q.components))]
 	sum, done := int64(0), 0
 	if vectorWidth > 0 {

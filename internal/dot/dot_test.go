@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sizes are numbers of components below, at and above the limits of each way to add products.
+// sizes are numbers of components below, at and above the limits of each implementation.
 var sizes = []int{0, 1, 7, 8, 9, 31, 32, 33, 40, 63, 64, 384, 391, maxSummed - 1, maxSummed, maxSummed + 33, 1<<14 + 5}
 
 func TestProductsAreExact(t *testing.T) {
@@ -26,8 +26,8 @@ func TestProductsAreExact(t *testing.T) {
 				components[i], code[i] = next()
 				want += int64(components[i]) * int64(int8(code[i]))
 			}
-			eachWay(t, func(t *testing.T) {
-				if got := NewQuery(components).Code(code); got != want {
+			eachImplementation(t, func(t *testing.T) {
+				if got := NewQuery(components).Dot(code); got != want {
 					t.Errorf("%s, %d components: the product is %d, want %d", name, n, got, want)
 				}
 			})
@@ -36,11 +36,11 @@ func TestProductsAreExact(t *testing.T) {
 }
 
 func TestProductsOfDifferentLengths(t *testing.T) {
-	eachWay(t, func(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
 		t.Helper()
 		three, forty := NewQuery([]int16{1, 10, 100}), NewQuery(slices.Repeat([]int16{1}, 80)[:40])
 		ones := bytes.Repeat([]byte{1}, 100)
-		for _, test := range []struct{ got, want int64 }{{three.Code([]byte{2, 3}), 32}, {three.Code(ones), 111}, {forty.Code(ones), 40}, {forty.Code(ones[:39]), 39}} {
+		for _, test := range []struct{ got, want int64 }{{three.Dot([]byte{2, 3}), 32}, {three.Dot(ones), 111}, {forty.Dot(ones), 40}, {forty.Dot(ones[:39]), 39}} {
 			if test.got != test.want {
 				t.Errorf("the product is %d, want %d", test.got, test.want)
 			}
@@ -48,13 +48,13 @@ func TestProductsOfDifferentLengths(t *testing.T) {
 	})
 }
 
-func BenchmarkCode(b *testing.B) {
+func BenchmarkDot(b *testing.B) {
 	components, code := make([]int16, 384), make([]byte, 384)
-	eachWay(b, func(b *testing.B) {
+	eachImplementation(b, func(b *testing.B) {
 		b.Helper()
 		q := NewQuery(components)
 		for b.Loop() {
-			q.Code(code)
+			q.Dot(code)
 		}
 	})
 }

@@ -2,8 +2,8 @@ package dot
 
 import "testing"
 
-// eachWay runs a test with the instructions of this processor, and with portable code.
-func eachWay[T interface {
+// eachImplementation runs a test with vectorSum, if the processor can execute it, and with portable code.
+func eachImplementation[T interface {
 	testing.TB
 	Run(string, func(T)) bool
 }](t T, do func(T)) {

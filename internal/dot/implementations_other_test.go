@@ -4,8 +4,8 @@ package dot
 
 import "testing"
 
-// eachWay runs a test.
-func eachWay[T interface {
+// eachImplementation runs a test.
+func eachImplementation[T interface {
 	testing.TB
 	Run(string, func(T)) bool
 }](t T, do func(T)) {

@@ -35,7 +35,7 @@ type unitCache struct {
 
 	storing sync.Mutex       // held while units of a user are stored in the database
 	waiting map[unitKey]bool // users whose units are being stored or will be
-	failing atomic.Bool      // the last storing failed
+	failing atomic.Bool      // the last attempt to store units failed
 }
 
 func newUnitCache() *unitCache {
@@ -138,7 +138,8 @@ func (c *unitCache) loaded() {
 	c.loading = false
 }
 
-// wait returns true if the caller should store the units of a user, and then call stored. It returns false if they wait already, or those of many users.
+// wait returns true if the caller should store the units of a user, and then call stored. It returns false if they already wait to be stored, or if those of
+// too many users do.
 func (c *unitCache) wait(key unitKey) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -61,7 +61,7 @@ func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 		}
 		return p, false, nil
 	}
-	if p, err = d.prefetchAdded(ctx, key, known, false, query); err == nil && p.Nearest == nil && known.count > 0 { // some have changed
+	if p, err = d.prefetchAdded(ctx, key, known, false, query); err == nil && p.Nearest == nil && known.count > 0 { // the stored ones are out of date
 		p, err = d.prefetchAdded(ctx, key, &storedUnits{}, false, query)
 	}
 	return p, true, err
@@ -118,8 +118,8 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 	}
 	lexemes, state := read.lexemes, read.state
 	var v *storedUnits
-	caches := d.fits(key, known, read)
-	if caches {
+	cacheable := d.fits(key, known, read)
+	if cacheable {
 		v = known.with(read)
 		d.units.set(key, v)
 	} else {
@@ -133,7 +133,7 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 			return bestFirst(v.score(vector), query.Limit), retrieve.Coverage{All: true, Missing: len(v.missing.ids) > 0}
 		},
 		Lexical: func() []retrieve.Hit { return v.lexical(lexemes, query.Limit) },
-		Cached:  caches,
+		Cached:  cacheable,
 	}
 	if key.kind == retrieve.Memory {
 		p.Describe = func(ids []retrieve.UnitID) ([]retrieve.Described, []retrieve.UnitID) { return v.describe(ids, state) }

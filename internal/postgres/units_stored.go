@@ -21,8 +21,8 @@ const cacheFormat = 1
 // fewer proportionally less.
 const minStoredUnits = 256
 
-// readStored returns the units of a user that are stored in the format of the cache, or none, and whether the user has so few units that they are read before
-// a search. Others are not returned.
+// readStored returns the units of a user that are stored in the format of the cache, if there are any, and whether the user has few units. The units of a user
+// with many are not read.
 func (d *DB) readStored(ctx context.Context, key unitKey) (v *storedUnits, few bool, err error) {
 	var row db.CachedUnitsRow
 	err = d.readScope(ctx, key.Scope, func(_ db.DBTX, q *db.Queries) (err error) {
@@ -56,8 +56,8 @@ func (d *DB) storeLater(ctx context.Context, key unitKey) {
 		d.units.storing.Lock()
 		defer d.units.storing.Unlock()
 		err := d.storeUnits(ctx, key, minStoredUnits)
-		if failed := err != nil; d.units.failing.Swap(failed) != failed && failed {
-			d.log.WarnContext(ctx, "units of users who search are not stored for other servers, which read the row of each unit", "tenant", key.Tenant, "error", err)
+		if failed := d.units.failing.Swap(err != nil); err != nil && !failed {
+			d.log.WarnContext(ctx, "cached units not stored; searches read the row of each unit", "tenant", key.Tenant, "error", err)
 		}
 	}()
 }

@@ -160,5 +160,5 @@ func codeQuery(vector []float32) codedQuery {
 // dot returns the dot product with a coded vector of the same length.
 func (q codedQuery) dot(code []byte) float64 {
 	scale := float64(math.Float32frombits(binary.LittleEndian.Uint32(code)))
-	return float64(q.components.Code(code[4:])) * scale * q.scale
+	return float64(q.components.Dot(code[4:])) * scale * q.scale
 }

@@ -153,5 +153,5 @@ func (l *wordList) sort() {
 		}
 		from, to = to, from
 	}
-	copy(l.entries, from) // the list keeps its space, which is larger if entries were dropped
+	copy(l.entries, from) // the list keeps its capacity, which is larger if entries were dropped
 }

@@ -78,8 +78,8 @@ func TestWordIndex(t *testing.T) {
 	})
 }
 
-// TestWordListKeepsItsSpace: a list that is used again after words were dropped does not allocate as much space again.
-func TestWordListKeepsItsSpace(t *testing.T) {
+// TestWordListKeepsItsCapacity: a list that is used again after words were dropped need not grow again.
+func TestWordListKeepsItsCapacity(t *testing.T) {
 	t.Parallel()
 	var l wordList
 	for range 1000 {
@@ -87,13 +87,13 @@ func TestWordListKeepsItsSpace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	space := cap(l.entries)
+	capacity := cap(l.entries)
 	l.keep([]string{"a"})
 	if got := len(l.index().postings); got != 1000 {
 		t.Errorf("%d units have the word that was kept, want 1000", got)
 	}
-	if l.reset(); cap(l.entries) != space {
-		t.Errorf("the list has space for %d entries, had %d", cap(l.entries), space)
+	if l.reset(); cap(l.entries) != capacity {
+		t.Errorf("the list has a capacity of %d entries, want %d", cap(l.entries), capacity)
 	}
 }
 

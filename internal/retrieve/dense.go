@@ -52,7 +52,7 @@ func (e *Engine) prepare(ctx context.Context, scope tenant.Scope, q Query, s *sl
 		return q, nil
 	}
 	s.wait(ctx)
-	if err := ctx.Err(); err != nil { // the query has no vector, and there is no search by words
+	if err := ctx.Err(); err != nil { // the search was canceled, or the text has no vector to compare
 		return q, err
 	}
 	var err error

@@ -185,7 +185,7 @@ func (e *Engine) rank(
 	return ranked{hits: ranking}, err
 }
 
-// score returns the cosines of hits that only the lexical search found.
+// score returns the cosines of hits that only the lexical search found, and possibly of others.
 func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, words lexical, d dense) ([]Hit, error) {
 	unscored := scores(words.hits)
 	for _, h := range d.hits {
@@ -207,12 +207,7 @@ func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.Gene
 			return nil, fmt.Errorf("score lexical hits: %w", err)
 		}
 	}
-	for _, h := range words.cosines(d.vector) {
-		if _, ok := unscored[h.ID]; ok {
-			hits = append(hits, h)
-		}
-	}
-	return hits, nil
+	return append(hits, words.cosines(d.vector)...), nil
 }
 
 // resolve returns the first wanted live units of the ranking, in order, with only the

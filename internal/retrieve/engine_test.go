@@ -396,10 +396,10 @@ func (s eagerStores) EmbedQuery(ctx context.Context, text string) ([]float32, er
 	}
 }
 
-// If the index is searched, the vectors of the lexical hits are read while the query is embedded. Hits that the index also finds are not counted twice.
+// If the index is searched, the vectors of the lexical hits are read while the query is embedded.
 func TestVectorsAreReadDuringEmbedding(t *testing.T) {
 	t.Parallel()
-	s := eagerStores{&stores{lexical: []Hit{{1, 2}, {2, 1}}, index: []Hit{{2, .9}, {3, .5}}, cosines: map[UnitID]float64{1: .1, 2: .8}, many: true}, make(chan struct{})}
+	s := eagerStores{&stores{lexical: []Hit{{1, 2}, {2, 1}}, index: []Hit{{2, .9}, {3, .5}}, cosines: map[UnitID]float64{1: .1, 2: .9}, many: true}, make(chan struct{})}
 	e := New(Config{Searcher: s, Index: s, Embedders: Embedders{0: s}, EmbedTimeout: 2 * time.Minute, IndexTimeout: time.Minute})
 	result, err := e.Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Chat, Text: "q", Limit: 10})
 	if err != nil {

@@ -97,7 +97,7 @@ type Searcher interface {
 	// Prefetch reads all units that match the query, before its vector is known. It returns nothing if there are too many and they are not
 	// cached; few is the result of Few, or true if they are cached. It sees every change that was committed before the call.
 	Prefetch(ctx context.Context, scope tenant.Scope, q Query) (p Prefetched, few bool, err error)
-	// Vectors reads the vectors of units, and returns a function for the cosine of each that has one of the generation.
+	// Vectors reads the vectors of units, and returns a function that returns the cosine of each unit that has a vector of the generation.
 	Vectors(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID) (cosines func(vector []float32) []Hit, err error)
 	// Describe returns the units that are live in the scope and match the query's
 	// filters, and, for a chat, those of the message before and after each as

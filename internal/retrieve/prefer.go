@@ -38,7 +38,7 @@ func (q Query) within() (Query, bool) {
 type lexical struct {
 	hits      []Hit
 	truncated bool // more may match
-	// cosines returns those of hits, as Searcher.Vectors. It is nil if their vectors were not read.
+	// cosines returns the cosines of the hits, as Searcher.Vectors does. It is nil if their vectors were not read.
 	cosines func(vector []float32) []Hit
 }
 
@@ -70,7 +70,8 @@ func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (found 
 	return found, nil
 }
 
-// readVectors reads the vectors of the hits if the search by meaning will probably not find all of them. This is while the query is embedded or the index searched.
+// readVectors reads the vectors of the hits if the search by meaning will probably not find all of them. It usually runs while the query is
+// embedded or the index is searched.
 func (e *Engine) readVectors(ctx context.Context, scope tenant.Scope, q Query, found *lexical) (err error) {
 	if q.Ranking != "" && q.Ranking != Fused || q.Filtered() || q.scoresAll() || len(found.hits) == 0 {
 		return nil

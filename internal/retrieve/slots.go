@@ -11,11 +11,11 @@ const slotsPerProcessor = 4
 
 // slots limits how many searches hold units, up to 2 MB each, while they wait for the vector of their query. With more clients
 // than the embedder serves at once, the others wait for it before they read units.
-type slots chan struct{} // filled while in use
+type slots chan struct{} // has an element for each slot in use
 
 func newSlots() slots { return make(slots, slotsPerProcessor*runtime.GOMAXPROCS(0)) }
 
-// slot is that of a search.
+// slot is the slot of one search.
 type slot struct {
 	slots slots
 	ready chan struct{} // closed when the vector is known, or there will be none
@@ -41,7 +41,7 @@ func (s *slot) wait(ctx context.Context) {
 	}
 }
 
-// hold notes that one of the slots is in use. It is free again if the search has ended, as after a panic.
+// hold records that the search uses a slot, or frees it if the search has ended, as after a panic.
 func (s *slot) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *slot) hold() {
 	}
 }
 
-// release ends the use of the slot, when the search no longer waits for the vector or holds no units. It can be called more than once.
+// release frees the slot once the search no longer waits for the vector, or holds no units. It can be called more than once.
 func (s *slot) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

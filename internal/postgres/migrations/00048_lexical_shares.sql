@@ -1,8 +1,8 @@
 -- +goose Up
 
 -- lexical_ranking as before, except that there are more shares of the weight below a half: from 0.35 to 0.2, the number of units to rank
--- often grew from fewer than 100 to more than 2,000. Units are counted only if the user does not obviously have more than 5,000. There are
--- enough units only if the limit is reached; before, larger shares usually had more than any limit.
+-- often grew from fewer than 100 to more than 2,000. At least as many units as the limit are ranked, if as
+-- many have enough of the words. A user whose counters show many more than 5,000 units has them not counted again.
 -- +goose StatementBegin
 create or replace function lexical_ranking(p_tenant uuid, p_user bigint, p_kind smallint, p_group bigint,
     p_from timestamptz, p_to timestamptz, p_after timestamptz, p_before timestamptz, p_query text, p_limit int, p_memories uuid[])
