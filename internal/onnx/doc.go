@@ -5,4 +5,5 @@
 //	library.go, api.go   the shared library and its C interface
 //	session.go           a model, and a pass through it
 //	weights.go           the weights, mapped from the model's file instead of copied
+//	pages_linux.go       huge pages for the weights that onnxruntime repacks
 package onnx

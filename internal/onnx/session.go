@@ -44,7 +44,7 @@ func (l *Library) Open(path string, threads int) (*Session, error) {
 		return nil, fmt.Errorf("read model %s: %w", path, err)
 	}
 	s := &Session{library: l}
-	if err := s.open(model, filepath.Dir(path), threads); err != nil {
+	if err := inHugePages(func() error { return s.open(model, filepath.Dir(path), threads) }); err != nil {
 		return nil, fmt.Errorf("load model %s with onnxruntime %s: %w", path, l.version, err)
 	}
 	return s, nil
