@@ -35,6 +35,7 @@ type fakes struct {
 	moved    MoveInput
 	renamed  BucketUpdate
 	similar  []retrieve.Similar
+	stale    *[]retrieve.Similar // instead of similar, if units may be out of date
 	newer    map[string]string
 	merged   MergeInput
 	unmerged UnmergeInput
@@ -118,7 +119,10 @@ func (f *fakes) Similar(_ context.Context, _ tenant.Scope, _ placement.Location,
 	if embed() == nil {
 		return nil, nil
 	}
-	return f.similar, f.searchFails
+	if q.Staleness > 0 && f.stale != nil {
+		return slices.Clone(*f.stale), f.searchFails
+	}
+	return slices.Clone(f.similar), f.searchFails
 }
 
 func (f *fakes) Delete(_ context.Context, _ tenant.Scope, ids []string) (Deleted, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -18,30 +19,41 @@ const (
 	maxStatement = 300
 	// similarLimit is the number of similar memories that a new one is compared with.
 	similarLimit = 10
+	// similarStaleness is how out of date the units may be among which a new memory finds no related one.
+	similarStaleness = 10 * time.Second
 )
 
 // similar embeds the units of a text. It returns the memories about the same subject, among those most similar to a text, that replace it, are replaced by it
-// or say nearly the same, except for id, its own memory. There are none if the text is too long to be one
+// or say nearly the same, except for id, its own memory, or "" for a new one. There are none if the text is too long to be one
 // statement, or if the embedder or the database fails: a memory is stored in any case.
 func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, subject string, units []retrieve.Unit) []retrieve.Similar {
 	if len(text) > maxStatement || len(units) != 1 {
 		s.embed(ctx, who.Generation, units)
 		return nil
 	}
-	list, err := s.Searcher.Similar(ctx, who.Scope, who.Placement,
-		retrieve.Query{Kind: retrieve.Memory, Generation: who.Generation, Limit: similarLimit},
-		func() []float32 {
-			s.embed(ctx, who.Generation, units)
-			return units[0].Vector
-		})
-	if err != nil {
-		return nil
+	embed := sync.OnceValue(func() []float32 {
+		s.embed(ctx, who.Generation, units)
+		return units[0].Vector
+	})
+	q := retrieve.Query{Kind: retrieve.Memory, Generation: who.Generation, Limit: similarLimit}
+	if id == "" {
+		q.Staleness = similarStaleness // most new memories are related to none, in which case it makes no difference
 	}
 	statement := retrieve.ParseStatement(text)
-	list = slices.DeleteFunc(list, func(m retrieve.Similar) bool {
-		return m.Owner == id || len(m.Text) > maxStatement || !related(statement, retrieve.ParseStatement(m.Text), m.Similarity)
-	})
-	return s.aboutSubject(ctx, who, subject, list)
+	var list []retrieve.Similar
+	for {
+		var err error
+		if list, err = s.Searcher.Similar(ctx, who.Scope, who.Placement, q, embed); err != nil {
+			return nil
+		}
+		list = slices.DeleteFunc(list, func(m retrieve.Similar) bool {
+			return m.Owner == id || len(m.Text) > maxStatement || !related(statement, retrieve.ParseStatement(m.Text), m.Similarity)
+		})
+		if len(list) == 0 || q.Staleness == 0 {
+			return s.aboutSubject(ctx, who, subject, list)
+		}
+		q.Staleness = 0 // they may have been edited or deleted
+	}
 }
 
 func related(a, b retrieve.Statement, similarity float64) bool {

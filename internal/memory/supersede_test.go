@@ -54,7 +54,7 @@ func TestCreateLinksUpdates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := filled(0)
-			f.memories = stored("old")
+			f.memories = storedAs(tc.found...)
 			f.similar = tc.found
 			if _, err := embeddingService(f).Create(t.Context(), alice, CreateInput{Text: tc.text}); err != nil {
 				t.Fatal(err)
@@ -66,12 +66,42 @@ func TestCreateLinksUpdates(t *testing.T) {
 	}
 }
 
-func stored(ids ...string) []Memory {
-	out := make([]Memory, len(ids))
-	for i, id := range ids {
-		out[i].ID = id
+// storedAs returns the memories that contain units.
+func storedAs(units ...retrieve.Similar) []Memory {
+	out := make([]Memory, len(units))
+	for i, u := range units {
+		out[i].ID, out[i].Text = u.Owner, u.Text
 	}
 	return out
+}
+
+// TestCreateSearchesRelatedAgain: a new memory that seems related to others is compared with current units, of an edit always.
+func TestCreateSearchesRelatedAgain(t *testing.T) {
+	t.Parallel()
+	f := filled(0)
+	f.stale = &[]retrieve.Similar{{Owner: "edited", Text: "Lives in Berlin", Similarity: 1}, {Owner: "kept", Text: "Lives in Bonn", Similarity: 1}}
+	f.similar = []retrieve.Similar{{Owner: "edited", Text: "Likes jazz", Similarity: .2}, {Owner: "kept", Text: "Lives in Bonn", Similarity: 1}}
+	f.memories = append(storedAs(f.similar...), Memory{ID: "m"})
+	s, want, text := embeddingService(f), Links{Supersedes: []string{"kept"}}, "Lives in Munich"
+	if _, err := s.Create(t.Context(), alice, CreateInput{Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, f.created.Links); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	f.stale = &[]retrieve.Similar{}
+	if _, err := s.Create(t.Context(), alice, CreateInput{Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Links{}, f.created.Links); diff != "" || f.asked.Staleness == 0 {
+		t.Errorf("units may be %v old, links (-want +got):\n%s", f.asked.Staleness, diff)
+	}
+	if _, err := s.Update(t.Context(), alice, UpdateInput{ID: "m", Text: &text}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, f.edited.Links); diff != "" {
+		t.Errorf("links of an edit (-want +got):\n%s", diff)
+	}
 }
 
 // Statements about different people neither replace each other nor are near-duplicates.
@@ -82,7 +112,7 @@ func TestLinksStayWithTheSubject(t *testing.T) {
 		{Owner: "ann's", Text: "Lives in Munich", Similarity: 1}, {Owner: "deleted", Text: "Lives in Berlin", Similarity: 0.8}}
 	setup := func() *fakes {
 		f := filled(0)
-		f.memories = stored("nobody's", "bob's", "ann's", "m")
+		f.memories = append(storedAs(found[:3]...), Memory{ID: "m"})
 		f.memories[1].Attributes, f.memories[3].Attributes = ofBob, ofBob
 		f.memories[2].Metadata = []byte(`{"user_id":"ann","k":1}`)
 		f.similar = slices.Clone(found)
@@ -130,8 +160,8 @@ func TestCreateWithoutSimilar(t *testing.T) {
 func TestUpdateLinksOthersOnly(t *testing.T) {
 	t.Parallel()
 	f := filled(0)
-	f.memories = stored("m", "old")
 	f.similar = []retrieve.Similar{{Owner: "m", Text: "Lives in Berlin", Similarity: 1}, {Owner: "old", Text: "Lives in Bonn", Similarity: 1}}
+	f.memories = storedAs(f.similar...)
 	text := "Lives in Munich"
 	if _, err := embeddingService(f).Update(t.Context(), alice, UpdateInput{ID: "m", Text: &text}); err != nil {
 		t.Fatal(err)
@@ -185,12 +215,12 @@ func TestListRanksNewerFirst(t *testing.T) {
 func TestCreateReportsNearDuplicates(t *testing.T) {
 	t.Parallel()
 	f := filled(0)
-	f.memories = stored("same", "old", "other")
 	f.similar = []retrieve.Similar{
 		{Owner: "same", Text: "2025-01-01 Lives in Munich", Similarity: 1.01},
 		{Owner: "old", Text: "Lives in Berlin", Similarity: 0.9},
 		{Owner: "other", Text: "Munich has a river", Similarity: 0.8},
 	}
+	f.memories = storedAs(f.similar...)
 	got, err := embeddingService(f).Create(t.Context(), alice, CreateInput{Text: "2025-02-02 Lives in Munich"})
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func inHugePages(load func() error) error {
 	return nil
 }
 
-// The size in bytes from which malloc maps a block by itself, and returns it to the system when it is freed.
+// Sizes in bytes from which malloc maps a block of its own, which returns to the system when it is freed.
 const (
 	defaultMmapThreshold = 128 << 10
 	maxMmapThreshold     = 32 << 20

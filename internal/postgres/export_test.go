@@ -34,6 +34,7 @@ const (
 const (
 	MaxCachedUnits = maxCachedUnits
 	MaxCachedText  = maxCachedText
+	RecentIDs      = recentIDs
 )
 
 // FillCache leaves so many bytes of space in the cache, until the function that it returns is called.

@@ -22,7 +22,7 @@ const (
 )
 
 // unitCache holds the vectors, words and texts of the units of recently active users. The caller validates them against the database before each
-// use (addedUnits). Units never change: an edit creates new ones.
+// use (addedUnits), unless they were validated recently enough for it. Units never change: an edit creates new ones.
 type unitCache struct {
 	mu    sync.Mutex
 	users map[unitKey]*cachedUnits
@@ -52,19 +52,20 @@ type unitKey struct {
 // cachedUnits are all units of a user. The storedUnits are immutable.
 type cachedUnits struct {
 	*storedUnits
-	expiry *time.Timer
+	validated time.Time // when they were those in the database, apart from units that were added since
+	expiry    *time.Timer
 }
 
-// get returns the cached units of a user, or nil if there are none.
-func (c *unitCache) get(key unitKey) *storedUnits {
+// get returns the cached units of a user and when they were validated, or nil if there are none.
+func (c *unitCache) get(key unitKey) (v *storedUnits, validated time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cached, ok := c.users[key]
 	if !ok {
-		return nil
+		return nil, time.Time{}
 	}
 	cached.expiry.Reset(unitsExpire)
-	return cached.storedUnits
+	return cached.storedUnits, cached.validated
 }
 
 // fits reports whether there is space for the units of a user, which replace the known ones.
@@ -83,7 +84,7 @@ func (c *unitCache) sizeOfOthers(key unitKey) int {
 }
 
 // set caches the units of a user, which replace the known ones, if there is space.
-func (c *unitCache) set(key unitKey, v *storedUnits) {
+func (c *unitCache) set(key unitKey, v *storedUnits, validated time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	used, cached := c.sizeOfOthers(key), c.users[key]
@@ -91,10 +92,10 @@ func (c *unitCache) set(key unitKey, v *storedUnits) {
 	case used+v.size() > maxCacheSize:
 		c.drop(key)
 	case cached != nil:
-		c.size, cached.storedUnits = used+v.size(), v
+		c.size, cached.storedUnits, cached.validated = used+v.size(), v, validated
 	default:
 		c.size = used + v.size()
-		c.users[key] = &cachedUnits{v, time.AfterFunc(unitsExpire, func() { c.remove(key) })}
+		c.users[key] = &cachedUnits{v, validated, time.AfterFunc(unitsExpire, func() { c.remove(key) })}
 	}
 }
 
@@ -206,6 +207,25 @@ func (l *unitList) addPart(p *unitPart) {
 // part returns the units. It keeps nothing of the list, which may be reused.
 func (l *unitList) part() unitPart {
 	return unitPart{slices.Clone(l.ids), slices.Clone(l.content), l.words.index(), l.texts.clone()}
+}
+
+// countAbove returns the number of existing units with higher ids.
+func (v *storedUnits) countAbove(id retrieve.UnitID) (n int) {
+	if id == 0 {
+		return v.count
+	}
+	count := func(ids []retrieve.UnitID) {
+		for _, known := range ids {
+			if known > id && !v.deleted[known] {
+				n++
+			}
+		}
+	}
+	for _, p := range v.parts {
+		count(p.ids)
+	}
+	count(v.missing.ids)
+	return n
 }
 
 // changedBy reports whether the units that were read differ from these.

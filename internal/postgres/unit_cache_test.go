@@ -47,20 +47,20 @@ func TestCachedUnitsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newUnitCache()
-		c.set(userKey(1), (&storedUnits{}).with(readIDs(1, 2)))
+		c.set(userKey(1), (&storedUnits{}).with(readIDs(1, 2)), time.Now())
 		<-time.After(unitsExpire - 1)
 		synctest.Wait()
-		if v := c.get(userKey(1)); !slices.Equal(idsOf(v), []retrieve.UnitID{1, 2}) {
+		if v, _ := c.get(userKey(1)); !slices.Equal(idsOf(v), []retrieve.UnitID{1, 2}) {
 			t.Errorf("before the expiry: %v, want two units", idsOf(v))
 		}
 		<-time.After(unitsExpire - 1) // the search extended it
 		synctest.Wait()
-		if v := c.get(userKey(1)); len(idsOf(v)) != 2 {
+		if v, _ := c.get(userKey(1)); len(idsOf(v)) != 2 {
 			t.Errorf("after another search: %v, want two units", idsOf(v))
 		}
 		<-time.After(unitsExpire + 1)
 		synctest.Wait()
-		if v := c.get(userKey(1)); v != nil || c.size != 0 {
+		if v, _ := c.get(userKey(1)); v != nil || c.size != 0 {
 			t.Errorf("after the expiry: %v in %d bytes, want nothing", idsOf(v), c.size)
 		}
 	})
@@ -69,14 +69,14 @@ func TestCachedUnitsExpire(t *testing.T) {
 func TestCachedUnitsAreSeparate(t *testing.T) {
 	t.Parallel()
 	c := newUnitCache()
-	c.set(userKey(1), (&storedUnits{}).with(readIDs(1)))
+	c.set(userKey(1), (&storedUnits{}).with(readIDs(1)), time.Now())
 	for name, key := range map[string]unitKey{
 		"user":       userKey(2),
 		"tenant":     {Scope: tenant.JobScope("u", 1), kind: retrieve.Memory, generation: 1},
 		"kind":       {Scope: tenant.JobScope("t", 1), kind: retrieve.Chat, generation: 1},
 		"generation": {Scope: tenant.JobScope("t", 1), kind: retrieve.Memory, generation: 2},
 	} {
-		if v := c.get(key); v != nil {
+		if v, _ := c.get(key); v != nil {
 			t.Errorf("another %s has %v, want nothing", name, idsOf(v))
 		}
 	}
@@ -87,12 +87,12 @@ func TestUnitCacheIsBounded(t *testing.T) {
 	c := newUnitCache()
 	half := unitPart{ids: []retrieve.UnitID{1}, content: make([]byte, maxCacheSize/2)}
 	for user := range tenant.UserID(3) { // three searches began at once
-		c.set(userKey(user), &storedUnits{parts: []unitPart{half}})
+		c.set(userKey(user), &storedUnits{parts: []unitPart{half}}, time.Now())
 	}
 	if c.size > maxCacheSize || len(c.users) != 1 {
 		t.Errorf("%d bytes of %d users are kept, want one user", c.size, len(c.users))
 	}
-	c.set(userKey(0), &storedUnits{parts: []unitPart{half, half}}) // the user grew
+	c.set(userKey(0), &storedUnits{parts: []unitPart{half, half}}, time.Now()) // the user grew
 	if c.size != 0 || len(c.users) != 0 {
 		t.Errorf("%d bytes of %d users are kept, want none", c.size, len(c.users))
 	}
@@ -100,7 +100,7 @@ func TestUnitCacheIsBounded(t *testing.T) {
 	if !c.fits(userKey(0), maxCacheSize) || c.fits(userKey(0), maxCacheSize+1) {
 		t.Error("an empty cache has another size than the maximum")
 	}
-	c.set(userKey(0), &storedUnits{parts: []unitPart{half}})
+	c.set(userKey(0), &storedUnits{parts: []unitPart{half}}, time.Now())
 	if !c.fits(userKey(0), maxCacheSize) || c.fits(userKey(1), maxCacheSize/2) {
 		t.Error("a half full cache does not have space for more of its user, or has the same for another")
 	}

@@ -132,7 +132,7 @@ func TestDescribeMemoriesReadsFewRows(t *testing.T) {
 	})
 }
 
-// The validation of cached units reads each unit of the user once, and the added and the missing ones by their ids.
+// The validation of cached units reads each unit of the user above an id once, and the added and the missing ones by their ids.
 func TestAddedUnitsReadsFewRows(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
@@ -148,14 +148,16 @@ func TestAddedUnitsReadsFewRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := session(t, d, scope)
-	exec(t, conn, "prepare added (uuid, bigint, smallint, bigint, smallint, int, bigint[], text) as "+postgres.AddedUnits)
+	exec(t, conn, "prepare added (uuid, bigint, smallint, bigint, smallint, int, bigint[], text, bigint) as "+postgres.AddedUnits)
 	forEachPlan(t, b, conn, "units", func(plans string) {
-		plan := explain(t, conn, fmt.Sprintf("execute added ('%s', %d, 1, %d, 1, 2001, '{%d}', 'words')", scope.Tenant, scope.User, last, missing))
-		if plan.Rows != 1+3+1 {
-			t.Errorf("%s: %v rows, want the summary, three added units and a missing one", plans, plan.Rows)
-		}
-		if n := plan.read("units"); n > units+10 {
-			t.Errorf("%s: %v rows of units were read, want each once and few again, %d", plans, n, units+10)
+		for validated, since := range map[float64]retrieve.UnitID{units: 0, 100: last - 100} {
+			plan := explain(t, conn, fmt.Sprintf("execute added ('%s', %d, 1, %d, 1, 2001, '{%d}', 'words', %d)", scope.Tenant, scope.User, last, missing, since))
+			if plan.Rows != 1+3+1 {
+				t.Errorf("%s: %v rows, want the summary, three added units and a missing one", plans, plan.Rows)
+			}
+			if n := plan.read("units"); n > validated+10 {
+				t.Errorf("%s: %v rows of units above %d were read, want each once and few again, %v", plans, n, since, validated+10)
+			}
 		}
 	})
 }

@@ -46,8 +46,8 @@ func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 		return p, few, err
 	}
 	key := unitKey{scope, query.Kind, query.Generation}
-	if known := d.units.get(key); known != nil {
-		if p, err = d.prefetchAdded(ctx, key, known, true, query); err != nil || p.Nearest != nil {
+	if known, validated := d.units.get(key); known != nil {
+		if p, err = d.prefetchAdded(ctx, key, known, validated, query); err != nil || p.Nearest != nil {
 			return p, p.Nearest != nil, err
 		}
 	}
@@ -61,8 +61,8 @@ func (d *DB) Prefetch(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 		}
 		return p, false, nil
 	}
-	if p, err = d.prefetchAdded(ctx, key, known, false, query); err == nil && p.Nearest == nil && known.count > 0 { // the stored ones are out of date
-		p, err = d.prefetchAdded(ctx, key, &storedUnits{}, false, query)
+	if p, err = d.prefetchAdded(ctx, key, known, time.Time{}, query); err == nil && p.Nearest == nil && known.count > 0 { // the stored ones are out of date
+		p, err = d.prefetchAdded(ctx, key, &storedUnits{}, time.Time{}, query)
 	}
 	return p, true, err
 }
@@ -98,12 +98,18 @@ func (d *DB) prefetchVectors(ctx context.Context, scope tenant.Scope, query retr
 }
 
 // prefetchAdded reads the units that were added to the known ones. It returns nothing if there are more than placement.ExactUnits, or as many
-// have no vector. If the known ones were not cached and many were read, it stores them for other servers.
-func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits, cached bool, query retrieve.Query) (retrieve.Prefetched, error) {
+// have no vector. validated is when the known ones were validated, or zero if they were not cached. If they were not and many were read, it stores them for
+// other servers.
+func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits, validated time.Time, query retrieve.Query) (retrieve.Prefetched, error) {
 	read := unitBuffer()
 	defer read.release()
+	cached, now := !validated.IsZero(), time.Now()
+	var since retrieve.UnitID
+	if cached && now.Sub(validated) < query.Staleness {
+		since = max(known.last-recentIDs, 0)
+	}
 	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) (err error) {
-		known, err = read.readCurrent(ctx, tx, key, known, query.Text)
+		known, err = read.readCurrent(ctx, tx, key, known, since, query.Text)
 		return err
 	})
 	switch {
@@ -113,6 +119,9 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 		d.units.remove(key)
 		return retrieve.Prefetched{}, nil
 	}
+	if read.since == 0 {
+		validated = now
+	}
 	if !cached && len(read.added.ids) >= minStoredUnits {
 		d.storeLater(context.WithoutCancel(ctx), key)
 	}
@@ -121,7 +130,7 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 	cacheable := d.fits(key, known, read)
 	if cacheable {
 		v = known.with(read)
-		d.units.set(key, v)
+		d.units.set(key, v, validated)
 	} else {
 		d.units.remove(key)
 		read.added.words.keep(lexemes) // an index of all words would cost more than the search
@@ -165,16 +174,17 @@ func (d *DB) loadUnits(ctx context.Context, key unitKey) {
 	defer cancel()
 	var known storedUnits
 	var read readUnits
+	now := time.Now()
 	err := d.readScope(ctx, key.Scope, func(tx db.DBTX, _ *db.Queries) error {
 		var units, size int
 		err := tx.QueryRow(ctx, estimatedSize, string(key.Tenant), int64(key.User), int16(key.kind), maxCachedUnits+1).Scan(&units, &size)
 		if err != nil || units > maxCachedUnits || !d.units.fits(key, units*size) {
 			return err
 		}
-		return read.readAdded(ctx, tx, key, &known, "", maxCachedUnits)
+		return read.readAdded(ctx, tx, key, &known, 0, "", maxCachedUnits)
 	})
 	if err == nil && read.same && !read.more && len(read.missing.ids) <= placement.ExactUnits && d.fits(key, &known, &read) {
-		d.units.set(key, known.with(&read))
+		d.units.set(key, known.with(&read), now)
 	}
 }
 
@@ -185,14 +195,18 @@ var estimatedSize = fmt.Sprintf(`select (select count(*) from (select from units
 		select embedding, tsv from units where tenant_id = $1 and user_id = $2 and kind = $3 and active order by id desc limit 100) n)`,
 	retrieve.Memory, unitTextSize)
 
-// addedUnits returns a statement for the units with higher ids than the known ones, the known ones without a vector, and in a row with the
-// id 0, the number and a hash of the ids up to the highest known one, which tell whether they are the known ones, and the lexemes of the query.
+// recentIDs is the number of ids, of all users, below the highest known one whose units are validated even if the others need not be. Ids are reserved before a text is
+// embedded, so a unit can be committed after others with higher ids. At 1,000 writes per second, this is a second.
+const recentIDs = 1000
+
+// addedUnits returns a statement for the units with higher ids than the known ones, the known ones without a vector, and a row with the
+// id 0: the number and a hash of the ids above $9 up to the highest known one, which tell whether they are the known ones, and the lexemes of the query.
 // The units and that row can have more columns, and others rows before them.
 func addedUnits(rows, columnsOfRow, columns string) string {
 	unit := `select u.id, case $5::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end, tsvectorsend(u.tsv), `
 	return rows + `select 0, null::bytea, null::bytea, 0, count(*), coalesce(bit_xor(hashint8extended(id, 0)), 0), (
 		select array_agg(w.lexeme) from (select lexeme from unnest(to_tsvector('english', $8)) order by positions[1] limit 64) w)` + columnsOfRow + `
-	from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id <= $4
+	from units where tenant_id = $1 and user_id = $2 and kind = $3 and active and id <= $4 and id > $9
 union all (
 	` + unit + `hashint8extended(u.id, 0), 0, 0, null` + columns + `
 	from units u where u.tenant_id = $1 and u.user_id = $2 and u.kind = $3 and u.active and u.id > $4 order by u.id limit $6)
@@ -228,7 +242,8 @@ type readUnits struct {
 	lexemes []string // distinct ones of the query, in order of their first position
 	state   userState
 
-	same  bool            // the user has exactly the known units, and these
+	since retrieve.UnitID // the known units with higher ids were validated
+	same  bool            // the user has exactly these, and the added ones
 	more  bool            // there are more than the limit
 	count int             // of those that were not known, as are the following
 	last  retrieve.UnitID // the highest id
@@ -237,10 +252,14 @@ type readUnits struct {
 
 // readCurrent is readAdded, except that known units may have been deleted. It returns those of them that exist. r.same is false if there are too
 // many units, or if each attempt finds other ones.
-func (r *readUnits) readCurrent(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, text string) (*storedUnits, error) {
+func (r *readUnits) readCurrent(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, since retrieve.UnitID, text string) (*storedUnits, error) {
 	for range attempts {
-		if err := r.readAdded(ctx, tx, key, known, text, placement.ExactUnits); err != nil || r.same {
+		if err := r.readAdded(ctx, tx, key, known, since, text, placement.ExactUnits); err != nil || r.same {
 			return known, err
+		}
+		if since > 0 { // validate all
+			since = 0
+			continue
 		}
 		// A unit was deleted, or one with a lower id was added.
 		var err error
@@ -251,18 +270,19 @@ func (r *readUnits) readCurrent(ctx context.Context, tx db.DBTX, key unitKey, kn
 	return known, nil
 }
 
-// readAdded replaces the units by those that the user has in addition to the known ones.
-func (r *readUnits) readAdded(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, text string, limit int) error {
+// readAdded replaces the units by those that the user has in addition to the known ones, and validates those of these with ids above since: by their number, and by
+// their hash if since is 0.
+func (r *readUnits) readAdded(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, since retrieve.UnitID, text string, limit int) error {
 	r.added.reset()
 	r.missing.reset()
 	r.texts.reset()
-	*r = readUnits{added: r.added, missing: r.missing, texts: r.texts}
+	*r = readUnits{added: r.added, missing: r.missing, texts: r.texts, since: since}
 	statement := addedMessages
 	if key.kind == retrieve.Memory {
 		statement = addedMemories
 	}
 	rows, err := withGenericPlan(tx).Query(ctx, statement, string(key.Tenant), int64(key.User), int16(key.kind), int64(known.last), int16(key.generation),
-		limit+1, int64s(known.missing.ids), queriedWords(text))
+		limit+1, int64s(known.missing.ids), queriedWords(text), int64(since))
 	if err != nil {
 		return err
 	}
@@ -284,7 +304,7 @@ func (r *readUnits) readAdded(ctx context.Context, tx db.DBTX, key unitKey, know
 			r.texts.add(owner.Bytes, whole)
 			return nil
 		case 0:
-			r.same, r.lexemes, r.state = count == int64(known.count) && all == known.hash, lexemes, state
+			r.same, r.lexemes, r.state = count == int64(known.countAbove(since)) && (since > 0 || all == known.hash), lexemes, state
 			return nil
 		}
 		if id > known.last {

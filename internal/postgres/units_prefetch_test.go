@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -38,6 +39,11 @@ func TestPrefetchFollowsChanges(t *testing.T) {
 	for range 150 {
 		name, q := change(), allMemories
 		q.Text = randomWords(r, 9)
+		if r.IntN(2) == 0 { // a creation adds units without validating the others
+			stale := q
+			stale.Staleness = time.Hour
+			b.prefetch(t, b.users[0], stale, randomUnit(r))
+		}
 		// It compares both.
 		if _, _, err := b.exact(t.Context(), b.users[0], q, randomUnit(r)); err != nil {
 			t.Fatalf("after %q: %v", name, err)
@@ -447,4 +453,69 @@ func TestPrefetchAfterDeletion(t *testing.T) {
 	if hits, coverage := b.prefetch(t, scope, allMemories, query); len(hits) != 0 || coverage != (retrieve.Coverage{All: true}) {
 		t.Errorf("%v, %+v after the deletion, want nothing", hits, coverage)
 	}
+}
+
+// TestPrefetchOfStaleUnits: if a query allows it, only added units are read, and recent ones validated.
+func TestPrefetchOfStaleUnits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, query := b.users[0], randomUnit(rand.New(rand.NewPCG(27, 28)))
+	memories := map[retrieve.UnitID]string{}
+	remember := func() retrieve.UnitID {
+		memoryID := b.remember(t, scope, fmt.Sprint("memory ", len(memories)), func(string) []float32 { return query })
+		unit := b.unitsOf(t, memoryID)[0]
+		memories[unit] = memoryID
+		return unit
+	}
+	forget := func(unit retrieve.UnitID) {
+		if _, err := b.Memories().Delete(t.Context(), scope, []string{memories[unit]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reserve := func(ids int) {
+		exec(t, b.owner, "select nextval('unit_ids') from generate_series(1, $1::int)", ids)
+	}
+	check := func(what string, staleness time.Duration, want ...retrieve.UnitID) {
+		t.Helper()
+		q := allMemories
+		q.Staleness = staleness
+		hits, _ := b.prefetch(t, scope, q, query)
+		var got []retrieve.UnitID
+		for _, h := range hits {
+			got = append(got, h.ID)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s found %v, want %v", what, got, want)
+		}
+	}
+	first, second := remember(), remember()
+	reserve(2 * postgres.RecentIDs)
+	third := remember()
+	check("the first query", time.Hour, first, second, third)
+	forget(first)
+	fourth := remember()
+	check("after an old unit was deleted, a query", time.Hour, first, second, third, fourth)
+	check("a query that allows less", time.Nanosecond, second, third, fourth)
+	forget(fourth)
+	check("after a recent unit was deleted, a query", time.Hour, second, third)
+	forget(second)
+	check("a query without staleness", 0, third)
+
+	reserve(1)
+	fifth := remember()
+	check("after another unit was added, a query", time.Hour, third, fifth)
+	late := remember()
+	exec(t, b.owner, "update units set id = $1 where id = $2", fifth-1, late)
+	check("after a unit with a lower id was committed, a query", time.Hour, third, fifth-1, fifth)
+
+	// A query that does not validate old units does not make them newer.
+	check("a query without staleness", 0, third, fifth-1, fifth)
+	validated := time.Now()
+	reserve(2 * postgres.RecentIDs)
+	sixth := remember()
+	check("after another unit was added, a query", time.Hour, third, fifth-1, fifth, sixth)
+	forget(fifth)
+	seventh := remember()
+	check("after an old unit was deleted, a query", time.Hour, third, fifth-1, fifth, sixth, seventh)
+	check("a query that allows less", time.Since(validated), third, fifth-1, sixth, seventh)
 }

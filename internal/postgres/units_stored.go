@@ -75,7 +75,7 @@ func (d *DB) storeUnits(ctx context.Context, key unitKey, least int) error {
 			return err
 		}
 		var read readUnits
-		if err := read.readAdded(ctx, tx, key, &storedUnits{}, "", placement.ExactUnits); err != nil || read.more || len(read.added.ids) < least {
+		if err := read.readAdded(ctx, tx, key, &storedUnits{}, 0, "", placement.ExactUnits); err != nil || read.more || len(read.added.ids) < least {
 			return err
 		}
 		user := db.DeleteCachedUnitsParams{TenantID: string(key.Tenant), UserID: int64(key.User), Kind: int16(key.kind)}

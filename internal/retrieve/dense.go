@@ -17,7 +17,7 @@ type dense struct {
 	vector   []float32 // of the query; nil if the embedder was unavailable
 	hits     []Hit
 	rest     []Hit // less similar units that were scored anyway
-	exact    bool  // all units were scored, none of which is stale
+	exact    bool  // all units were scored; Query.Staleness applies
 	degraded bool
 	// describe is Prefetched.Describe.
 	describe func([]UnitID) ([]Described, []UnitID)

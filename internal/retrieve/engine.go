@@ -79,6 +79,7 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	wanted := max(q.Limit, 1)
 	q.Limit = max(wanted, min(overfetch*wanted, maxOverfetch), minCandidates)
 	q.Unindexed = e.Index == nil || !p.Indexed()
+	q.Staleness = 0
 	q, err := e.restrict(ctx, scope, q)
 	if err != nil || q.matchesNothing() {
 		return Result{}, err

@@ -43,7 +43,8 @@ type stores struct {
 	matchErr error
 	queried  Query // the last of Exact
 
-	unrestricted []Query // of Exact
+	unrestricted []Query       // of Exact
+	staleness    time.Duration // of the last Prefetch
 
 	indexCalls, embedCalls int
 	limit                  int
@@ -73,7 +74,10 @@ func (s *stores) Exact(_ context.Context, _ tenant.Scope, q Query, _ []float32) 
 }
 
 // Prefetch is impossible unless the test sets prefetched.
-func (s *stores) Prefetch(context.Context, tenant.Scope, Query) (Prefetched, bool, error) {
+func (s *stores) Prefetch(_ context.Context, _ tenant.Scope, q Query) (Prefetched, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.staleness = q.Staleness
 	return s.prefetched, !s.many && (s.coverage.All || s.grows), errors.Join(s.fewErr, s.prefetchErr)
 }
 

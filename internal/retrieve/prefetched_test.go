@@ -120,3 +120,18 @@ func TestSearchCountsTheWindowOfCachedUnits(t *testing.T) {
 		}
 	}
 }
+
+// TestStaleness: similar units may be out of date if the caller allows it, results of a search never.
+func TestStaleness(t *testing.T) {
+	t.Parallel()
+	s := &stores{coverage: Coverage{All: true}, staleness: time.Hour}
+	now := time.Now()
+	e := s.engine(&now)
+	q := Query{Kind: Memory, Text: "q", Limit: 1, Staleness: time.Second}
+	if _, err := e.Search(t.Context(), tenant.Scope{}, homeLocation, q); err != nil || s.staleness != 0 {
+		t.Errorf("Search = %v, units may be %v old, want 0", err, s.staleness)
+	}
+	if _, err := e.Similar(t.Context(), tenant.Scope{}, homeLocation, q, func() []float32 { return []float32{1} }); err != nil || s.staleness != time.Second {
+		t.Errorf("Similar = %v, units may be %v old, want 1s", err, s.staleness)
+	}
+}

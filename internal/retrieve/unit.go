@@ -74,6 +74,9 @@ type Query struct {
 	Unindexed bool
 	// prefetched ranks what Exact and Lexical would, if it was possible to read it before the vector of the query was known.
 	prefetched Prefetched
+	// Staleness is how out of date the units may be that Searcher.Prefetch returns: some may have been deleted, and some may be missing that were committed
+	// later than others with much higher ids. Search ignores it.
+	Staleness time.Duration
 	// After and Before restrict chats to messages written at or after the first and
 	// before the second; zero for unbounded. Memories ignore them.
 	After, Before time.Time
