@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"sync"
+
 	"github.com/ebitengine/purego"
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -9,21 +11,25 @@ import (
 // hugePage is the usual size of a huge page, in bytes.
 const hugePage = 2 << 20
 
-// inHugePages calls load, and moves the memory that it allocated with malloc into huge pages, as far as possible. A pass reads all weights, 20 MB of
-// the default model, and translates fewer addresses then. It is only an optimization, so failures are ignored: the C library may not be glibc, Linux before 6.1 cannot move
-// memory, and no huge page may be free.
+// loading is held while a model is loaded.
+var loading sync.Mutex
+
+// inHugePages calls load, and moves the memory that was allocated meanwhile into huge pages, as far as possible. A pass reads all weights,
+// 20 MB of the default model, and translates fewer addresses then. It is only an optimization, so failures are ignored: the C library may not
+// be glibc, Linux before 6.1 cannot move memory, and there may be no free huge pages.
 func inHugePages(load func() error) error {
-	// By default, glibc maps blocks like the weights one by one, and each is smaller than a huge page.
+	loading.Lock()
+	defer loading.Unlock()
+	// By default, glibc maps blocks like the weights separately, and each is smaller than a huge page.
 	setMmapThreshold(maxMmapThreshold)
 	defer setMmapThreshold(defaultMmapThreshold)
-	before := allocations()
-	if err := load(); err != nil {
+	before, known := allocations()
+	if err := load(); err != nil || !known {
 		return err
 	}
-	for start, end := range allocations() {
-		if before[start] == end {
-			continue
-		}
+	after, _ := allocations()
+	for start, end := range after {
+		start = max(start, before[start]) // a range that grew
 		start, end = (start+hugePage-1)/hugePage*hugePage, end/hugePage*hugePage
 		if start < end {
 			_, _, _ = unix.Syscall(unix.SYS_MADVISE, start, end-start, unix.MADV_COLLAPSE)
@@ -32,7 +38,7 @@ func inHugePages(load func() error) error {
 	return nil
 }
 
-// Sizes in bytes from which malloc maps a block of its own, which returns to the system when it is freed.
+// Sizes in bytes of the blocks that malloc maps separately, and unmaps when they are freed.
 const (
 	defaultMmapThreshold = 128 << 10
 	maxMmapThreshold     = 32 << 20
@@ -50,18 +56,22 @@ func setMmapThreshold(size int32) {
 	mallopt(mMmapThreshold, size)
 }
 
-// allocations returns the private writable memory of this process that belongs to no file or stack: the end of each range by its start.
-func allocations() map[uintptr]uintptr {
-	ends := map[uintptr]uintptr{}
+// allocations returns the private writable memory of this process that belongs to no file: the end of each range by its start. It returns false if
+// it is unknown.
+func allocations() (ends map[uintptr]uintptr, ok bool) {
 	self, err := procfs.Self()
 	if err != nil {
-		return ends
+		return nil, false
 	}
-	maps, _ := self.ProcMaps()
+	maps, err := self.ProcMaps()
+	if err != nil {
+		return nil, false
+	}
+	ends = map[uintptr]uintptr{}
 	for _, m := range maps {
 		if m.Perms.Write && m.Perms.Private && (m.Pathname == "" || m.Pathname == "[heap]") {
 			ends[m.StartAddr] = m.EndAddr
 		}
 	}
-	return ends
+	return ends, true
 }
