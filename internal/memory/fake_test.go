@@ -25,21 +25,22 @@ var alice = tenant.Identity{
 // fakes implements the dependencies of a Service with one user's memories in a slice.
 // The errors are returned by the dependency that they name.
 type fakes struct {
-	memories []Memory
-	buckets  []Bucket
-	ranking  retrieve.Result
-	asked    retrieve.Query
-	created  NewMemory
-	removed  []retrieve.UnitID
-	edited   Edit
-	moved    MoveInput
-	renamed  BucketUpdate
-	similar  []retrieve.Similar
-	stale    *[]retrieve.Similar // instead of similar, if units may be out of date
-	newer    map[string]string
-	merged   MergeInput
-	unmerged UnmergeInput
-	listed   int
+	memories   []Memory
+	buckets    []Bucket
+	ranking    retrieve.Result
+	asked      retrieve.Query
+	created    NewMemory
+	removed    []retrieve.UnitID
+	edited     Edit
+	moved      MoveInput
+	renamed    BucketUpdate
+	similar    []retrieve.Similar
+	stale      *[]retrieve.Similar // instead of similar, if units may be out of date
+	embeddings int
+	newer      map[string]string
+	merged     MergeInput
+	unmerged   UnmergeInput
+	listed     int
 
 	storeFails, prepareFails, indexFails, embedFails, searchFails, bucketsFail error
 }

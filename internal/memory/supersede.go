@@ -19,7 +19,7 @@ const (
 	maxStatement = 300
 	// similarLimit is the number of similar memories that a new one is compared with.
 	similarLimit = 10
-	// similarStaleness is how out of date the units may be among which a new memory finds no related one.
+	// similarStaleness is the maximum age of the validation of the units with which a new memory is first compared.
 	similarStaleness = 10 * time.Second
 )
 
@@ -37,7 +37,7 @@ func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, su
 	})
 	q := retrieve.Query{Kind: retrieve.Memory, Generation: who.Generation, Limit: similarLimit}
 	if id == "" {
-		q.Staleness = similarStaleness // most new memories are related to none, in which case it makes no difference
+		q.Staleness = similarStaleness // most new memories are related to none, and need no validation
 	}
 	statement := retrieve.ParseStatement(text)
 	var list []retrieve.Similar
@@ -49,7 +49,7 @@ func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, su
 		list = slices.DeleteFunc(list, func(m retrieve.Similar) bool {
 			return m.Owner == id || len(m.Text) > maxStatement || !related(statement, retrieve.ParseStatement(m.Text), m.Similarity)
 		})
-		if len(list) == 0 || q.Staleness == 0 {
+		if len(list) == 0 || !list[0].Stale || q.Staleness == 0 {
 			return s.aboutSubject(ctx, who, subject, list)
 		}
 		q.Staleness = 0 // they may have been edited or deleted

@@ -15,7 +15,8 @@ import (
 // vectors implements retrieve.Embedder with a vector for every text.
 type vectors struct{ *fakes }
 
-func (vectors) Embed(_ context.Context, texts []string) ([][]float32, error) {
+func (v vectors) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	v.embeddings++
 	out := make([][]float32, len(texts))
 	for i := range out {
 		out[i] = []float32{1}
@@ -79,7 +80,7 @@ func storedAs(units ...retrieve.Similar) []Memory {
 func TestCreateSearchesRelatedAgain(t *testing.T) {
 	t.Parallel()
 	f := filled(0)
-	f.stale = &[]retrieve.Similar{{Owner: "edited", Text: "Lives in Berlin", Similarity: 1}, {Owner: "kept", Text: "Lives in Bonn", Similarity: 1}}
+	f.stale = &[]retrieve.Similar{{Owner: "edited", Text: "Lives in Berlin", Similarity: 1, Stale: true}, {Owner: "kept", Text: "Lives in Bonn", Similarity: 1, Stale: true}}
 	f.similar = []retrieve.Similar{{Owner: "edited", Text: "Likes jazz", Similarity: .2}, {Owner: "kept", Text: "Lives in Bonn", Similarity: 1}}
 	f.memories = append(storedAs(f.similar...), Memory{ID: "m"})
 	s, want, text := embeddingService(f), Links{Supersedes: []string{"kept"}}, "Lives in Munich"
@@ -89,7 +90,19 @@ func TestCreateSearchesRelatedAgain(t *testing.T) {
 	if diff := cmp.Diff(want, f.created.Links); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
-	f.stale = &[]retrieve.Similar{}
+	if f.embeddings != 1 {
+		t.Errorf("the text was embedded %d times, want once", f.embeddings)
+	}
+	current := slices.Clone(f.similar)
+	f.stale = &current // not stale, so it is not searched again
+	f.similar = nil
+	if _, err := s.Create(t.Context(), alice, CreateInput{Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, f.created.Links); diff != "" {
+		t.Errorf("links to current units (-want +got):\n%s", diff)
+	}
+	f.similar, f.stale = current, &[]retrieve.Similar{}
 	if _, err := s.Create(t.Context(), alice, CreateInput{Text: text}); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func inHugePages(load func() error) error {
 	}
 	after, _ := allocations()
 	for start, end := range after {
-		start = max(start, before[start]) // a range that grew
+		start = max(start, before[start]) // a range that grew upwards; one that grew downwards has a new start, and is moved as a whole
 		start, end = (start+hugePage-1)/hugePage*hugePage, end/hugePage*hugePage
 		if start < end {
 			_, _, _ = unix.Syscall(unix.SYS_MADVISE, start, end-start, unix.MADV_COLLAPSE)

@@ -218,6 +218,18 @@ func TestExistingUnits(t *testing.T) {
 	}
 }
 
+// TestCountAbove: deleted units do not count, units without a vector do.
+func TestCountAbove(t *testing.T) {
+	t.Parallel()
+	v := storedUnits{parts: []unitPart{{ids: []retrieve.UnitID{1, 3, 5}}, {ids: []retrieve.UnitID{4, 7}}}, deleted: map[retrieve.UnitID]bool{3: true, 5: true},
+		missing: unitPart{ids: []retrieve.UnitID{2, 6}}, count: 5}
+	for id, want := range map[retrieve.UnitID]int{0: 5, 1: 4, 3: 3, 4: 2, 5: 2, 6: 1, 7: 0} {
+		if got := v.countAbove(id); got != want {
+			t.Errorf("%d units above %d, want %d", got, id, want)
+		}
+	}
+}
+
 func TestBestFirst(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -143,6 +143,7 @@ func (d *DB) prefetchAdded(ctx context.Context, key unitKey, known *storedUnits,
 		},
 		Lexical: func() []retrieve.Hit { return v.lexical(lexemes, query.Limit) },
 		Cached:  cacheable,
+		Stale:   read.since > 0,
 	}
 	if key.kind == retrieve.Memory {
 		p.Describe = func(ids []retrieve.UnitID) ([]retrieve.Described, []retrieve.UnitID) { return v.describe(ids, state) }

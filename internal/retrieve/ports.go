@@ -95,7 +95,7 @@ type Searcher interface {
 	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
 	// Prefetch reads all units that match the query, before its vector is known. It returns nothing if there are too many and they are not
-	// cached; few is the result of Few, or true if they are cached. It sees every change that was committed before the call, unless q.Staleness allows another.
+	// cached; few is the result of Few, or true if they are cached. It sees every change that was committed before the call, except as q.Staleness allows.
 	Prefetch(ctx context.Context, scope tenant.Scope, q Query) (p Prefetched, few bool, err error)
 	// Vectors reads the vectors of units, and returns a function that returns the cosine of each unit that has a vector of the generation.
 	Vectors(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID) (cosines func(vector []float32) []Hit, err error)
@@ -118,6 +118,8 @@ type Prefetched struct {
 	Describe func(ids []UnitID) (described []Described, others []UnitID)
 	// Cached reports that the units are those of the cache, which other searches use, too.
 	Cached bool
+	// Stale reports that units may be out of date, as q.Staleness allows.
+	Stale bool
 }
 
 // Coverage reports which units Searcher.Exact scored.

@@ -131,7 +131,11 @@ func TestStaleness(t *testing.T) {
 	if _, err := e.Search(t.Context(), tenant.Scope{}, homeLocation, q); err != nil || s.staleness != 0 {
 		t.Errorf("Search = %v, units may be %v old, want 0", err, s.staleness)
 	}
-	if _, err := e.Similar(t.Context(), tenant.Scope{}, homeLocation, q, func() []float32 { return []float32{1} }); err != nil || s.staleness != time.Second {
-		t.Errorf("Similar = %v, units may be %v old, want 1s", err, s.staleness)
+	for _, stale := range []bool{false, true} {
+		s.prefetched = Prefetched{Stale: stale, Nearest: func([]float32) ([]Hit, Coverage) { return []Hit{{1, .5}}, Coverage{All: true} }}
+		similar, err := e.Similar(t.Context(), tenant.Scope{}, homeLocation, q, func() []float32 { return []float32{1} })
+		if err != nil || s.staleness != time.Second || len(similar) != 1 || similar[0].Stale != stale {
+			t.Errorf("Similar = %v, %v, units may be %v old, want one unit, stale %t, and 1s", similar, err, s.staleness, stale)
+		}
 	}
 }

@@ -59,7 +59,7 @@ func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Lo
 	var out []Similar
 	for _, d := range described {
 		if !d.neighbor() {
-			out = append(out, Similar{Owner: d.Owner, Text: d.Text, Similarity: (dot(d.Vector, vector) - base) / max(1-base, leastScale)})
+			out = append(out, Similar{Owner: d.Owner, Text: d.Text, Similarity: (dot(d.Vector, vector) - base) / max(1-base, leastScale), Stale: q.prefetched.Stale})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Similar) int { return cmp.Compare(b.Similarity, a.Similarity) })

@@ -74,8 +74,8 @@ type Query struct {
 	Unindexed bool
 	// prefetched ranks what Exact and Lexical would, if it was possible to read it before the vector of the query was known.
 	prefetched Prefetched
-	// Staleness is how out of date the units may be that Searcher.Prefetch returns: some may have been deleted, and some may be missing that were committed
-	// later than others with much higher ids. Search ignores it.
+	// Staleness is the maximum age of the validation of the units that Searcher.Prefetch returns. Since then, some may have been deleted, and some may be missing that
+	// were committed later than others with much higher ids. Search ignores it.
 	Staleness time.Duration
 	// After and Before restrict chats to messages written at or after the first and
 	// before the second; zero for unbounded. Memories ignore them.
@@ -138,6 +138,7 @@ type Similar struct {
 	Owner      string
 	Text       string
 	Similarity float64 // 0 for unrelated and 1 for equal texts, with any model
+	Stale      bool    // the unit may have been deleted, as Query.Staleness allows
 }
 
 // Result is a fused ranking, best first.
