@@ -40,20 +40,21 @@ func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, su
 		q.Staleness = similarStaleness // most new memories are related to none, and need no validation
 	}
 	statement := retrieve.ParseStatement(text)
-	var list []retrieve.Similar
-	for {
-		var err error
-		if list, err = s.Searcher.Similar(ctx, who.Scope, who.Placement, q, embed); err != nil {
+	find := func() []retrieve.Similar {
+		list, err := s.Searcher.Similar(ctx, who.Scope, who.Placement, q, embed)
+		if err != nil {
 			return nil
 		}
-		list = slices.DeleteFunc(list, func(m retrieve.Similar) bool {
+		return slices.DeleteFunc(list, func(m retrieve.Similar) bool {
 			return m.Owner == id || len(m.Text) > maxStatement || !related(statement, retrieve.ParseStatement(m.Text), m.Similarity)
 		})
-		if len(list) == 0 || !list[0].Stale || q.Staleness == 0 {
-			return s.aboutSubject(ctx, who, subject, list)
-		}
-		q.Staleness = 0 // they may have been edited or deleted
 	}
+	list := find()
+	if len(list) > 0 && list[0].Stale { // they may have been edited or deleted
+		q.Staleness = 0
+		list = find()
+	}
+	return s.aboutSubject(ctx, who, subject, list)
 }
 
 func related(a, b retrieve.Statement, similarity float64) bool {

@@ -55,7 +55,7 @@ func TestCreateLinksUpdates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := filled(0)
-			f.memories = storedAs(tc.found...)
+			f.memories = stored("old")
 			f.similar = tc.found
 			if _, err := embeddingService(f).Create(t.Context(), alice, CreateInput{Text: tc.text}); err != nil {
 				t.Fatal(err)
@@ -67,22 +67,21 @@ func TestCreateLinksUpdates(t *testing.T) {
 	}
 }
 
-// storedAs returns the memories that contain units.
-func storedAs(units ...retrieve.Similar) []Memory {
-	out := make([]Memory, len(units))
-	for i, u := range units {
-		out[i].ID, out[i].Text = u.Owner, u.Text
+func stored(ids ...string) []Memory {
+	out := make([]Memory, len(ids))
+	for i, id := range ids {
+		out[i].ID = id
 	}
 	return out
 }
 
-// TestCreateSearchesRelatedAgain: a new memory that seems related to others is compared with current units, of an edit always.
+// TestCreateSearchesRelatedAgain: a creation that finds related memories among stale units searches current ones. An edit always does.
 func TestCreateSearchesRelatedAgain(t *testing.T) {
 	t.Parallel()
 	f := filled(0)
 	f.stale = &[]retrieve.Similar{{Owner: "edited", Text: "Lives in Berlin", Similarity: 1, Stale: true}, {Owner: "kept", Text: "Lives in Bonn", Similarity: 1, Stale: true}}
 	f.similar = []retrieve.Similar{{Owner: "edited", Text: "Likes jazz", Similarity: .2}, {Owner: "kept", Text: "Lives in Bonn", Similarity: 1}}
-	f.memories = append(storedAs(f.similar...), Memory{ID: "m"})
+	f.memories = stored("edited", "kept", "m")
 	s, want, text := embeddingService(f), Links{Supersedes: []string{"kept"}}, "Lives in Munich"
 	if _, err := s.Create(t.Context(), alice, CreateInput{Text: text}); err != nil {
 		t.Fatal(err)
@@ -125,7 +124,7 @@ func TestLinksStayWithTheSubject(t *testing.T) {
 		{Owner: "ann's", Text: "Lives in Munich", Similarity: 1}, {Owner: "deleted", Text: "Lives in Berlin", Similarity: 0.8}}
 	setup := func() *fakes {
 		f := filled(0)
-		f.memories = append(storedAs(found[:3]...), Memory{ID: "m"})
+		f.memories = stored("nobody's", "bob's", "ann's", "m")
 		f.memories[1].Attributes, f.memories[3].Attributes = ofBob, ofBob
 		f.memories[2].Metadata = []byte(`{"user_id":"ann","k":1}`)
 		f.similar = slices.Clone(found)
@@ -173,8 +172,8 @@ func TestCreateWithoutSimilar(t *testing.T) {
 func TestUpdateLinksOthersOnly(t *testing.T) {
 	t.Parallel()
 	f := filled(0)
+	f.memories = stored("m", "old")
 	f.similar = []retrieve.Similar{{Owner: "m", Text: "Lives in Berlin", Similarity: 1}, {Owner: "old", Text: "Lives in Bonn", Similarity: 1}}
-	f.memories = storedAs(f.similar...)
 	text := "Lives in Munich"
 	if _, err := embeddingService(f).Update(t.Context(), alice, UpdateInput{ID: "m", Text: &text}); err != nil {
 		t.Fatal(err)
@@ -228,12 +227,12 @@ func TestListRanksNewerFirst(t *testing.T) {
 func TestCreateReportsNearDuplicates(t *testing.T) {
 	t.Parallel()
 	f := filled(0)
+	f.memories = stored("same", "old", "other")
 	f.similar = []retrieve.Similar{
 		{Owner: "same", Text: "2025-01-01 Lives in Munich", Similarity: 1.01},
 		{Owner: "old", Text: "Lives in Berlin", Similarity: 0.9},
 		{Owner: "other", Text: "Munich has a river", Similarity: 0.8},
 	}
-	f.memories = storedAs(f.similar...)
 	got, err := embeddingService(f).Create(t.Context(), alice, CreateInput{Text: "2025-02-02 Lives in Munich"})
 	if err != nil {
 		t.Fatal(err)

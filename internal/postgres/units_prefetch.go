@@ -251,8 +251,8 @@ type readUnits struct {
 	hash  int64           // of their ids
 }
 
-// readCurrent is readAdded, except that known units may have been deleted. It returns those of them that exist. r.same is false if there are too
-// many units, or if each attempt finds other ones.
+// readCurrent is readAdded, except that known units may have been deleted, and that it validates all if those above since do not match. It returns those that
+// exist. r.same is false if there are too many units, or if each attempt finds other ones.
 func (r *readUnits) readCurrent(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, since retrieve.UnitID, text string) (*storedUnits, error) {
 	for range attempts {
 		if err := r.readAdded(ctx, tx, key, known, since, text, placement.ExactUnits); err != nil || r.same {
@@ -271,8 +271,8 @@ func (r *readUnits) readCurrent(ctx context.Context, tx db.DBTX, key unitKey, kn
 	return known, nil
 }
 
-// readAdded replaces the units by those that the user has in addition to the known ones, and validates those of these with ids above since: by their number, and by
-// their hash if since is 0.
+// readAdded replaces the units by those that the user has in addition to the known ones. It validates the known ones with ids above since by their number, and if
+// since is 0, by a hash of their ids.
 func (r *readUnits) readAdded(ctx context.Context, tx db.DBTX, key unitKey, known *storedUnits, since retrieve.UnitID, text string, limit int) error {
 	r.added.reset()
 	r.missing.reset()

@@ -121,7 +121,7 @@ func TestSearchCountsTheWindowOfCachedUnits(t *testing.T) {
 	}
 }
 
-// TestStaleness: similar units may be out of date if the caller allows it, results of a search never.
+// TestStaleness: similar units may be out of date if the caller allows it, the results of a search never are.
 func TestStaleness(t *testing.T) {
 	t.Parallel()
 	s := &stores{coverage: Coverage{All: true}, staleness: time.Hour}
