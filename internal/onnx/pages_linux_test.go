@@ -11,22 +11,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInHugePages allocates many blocks of the size of weights.
+// TestInHugePages allocates blocks of the size of weights and, as onnxruntime does, frees others between them.
 func TestInHugePages(t *testing.T) {
-	address, err := purego.Dlsym(purego.RTLD_DEFAULT, "malloc")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var malloc func(size uintptr) unsafe.Pointer
-	purego.RegisterFunc(&malloc, address)
+	var free func(unsafe.Pointer)
+	for name, function := range map[string]any{"malloc": &malloc, "free": &free} {
+		address, err := purego.Dlsym(purego.RTLD_DEFAULT, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		purego.RegisterFunc(function, address)
+	}
 	const blocks, size = 40, 576 << 10
 	before := hugePages(t)
-	err = inHugePages(func() error {
-		for range blocks {
-			block := unsafe.Slice((*byte)(malloc(size)), size)
-			for i := range block {
-				block[i] = 1
+	err := inHugePages(func() error {
+		var others []unsafe.Pointer
+		for i := range blocks {
+			block := malloc(size)
+			content := unsafe.Slice((*byte)(block), size)
+			for j := range content {
+				content[j] = 1
 			}
+			if i%2 == 1 {
+				others = append(others, block)
+			}
+		}
+		for _, block := range others {
+			free(block)
 		}
 		return nil
 	})
