@@ -11,7 +11,7 @@ import (
 )
 
 const countActiveConversations = `-- name: CountActiveConversations :one
-select coalesce(max(conversations), 0)::bigint from users where tenant_id = $1 and id = $2
+select coalesce((select conversations from users where tenant_id = $1 and id = $2), 0)::bigint
 `
 
 type CountActiveConversationsParams struct {

@@ -75,7 +75,7 @@ select exists (
 
 -- name: CountActiveConversations :one
 -- 0 for a user who does not exist.
-select coalesce(max(conversations), 0)::bigint from users where tenant_id = @tenant_id and id = @user_id;
+select coalesce((select conversations from users where tenant_id = @tenant_id and id = @user_id), 0)::bigint;
 
 -- name: DeleteConversationUnits :many
 -- Explicit instead of by the trigger, because the index needs the ids.
