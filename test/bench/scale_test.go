@@ -7,7 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/procfs"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
@@ -127,12 +131,52 @@ type point struct {
 // alternate calls do n times for each point in turn, so that a slow minute of the machine affects all of them. The first
 // calls warm the caches: they are not measured.
 func (s *scale) alternate(points []point, do func(p point, i int, measured bool)) {
+	s.rest()
 	warm := max(1, s.n/10)
 	for i := range warm + s.n {
 		for _, p := range points {
 			do(p, i, i >= warm)
 		}
 	}
+}
+
+// rest waits, at most ten minutes, until nothing else uses the processors: after a load, PostgreSQL writes the changed pages to the disk, and
+// Milvus merges segments for minutes.
+func (s *scale) rest() {
+	s.Helper()
+	if !*full {
+		return
+	}
+	postgrestest.Checkpoint(s.TB)
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		s.Fatal(err)
+	}
+	read := func() procfs.CPUStat {
+		stat, err := fs.Stat()
+		if err != nil {
+			s.Fatal(err)
+		}
+		return stat.CPUTotal
+	}
+	window := time.NewTicker(10 * time.Second)
+	defer window.Stop()
+	var idle float64
+	for range 60 {
+		before := read()
+		<-window.C
+		now := read()
+		idle = (now.Idle - before.Idle) / (total(now) - total(before))
+		if idle >= 0.9 {
+			return
+		}
+	}
+	s.fact(fmt.Sprintf("the processors were idle for only %.0f %% of the time before a measurement", 100*idle))
+}
+
+// total returns the time of all states. That of guests is part of the others.
+func total(c procfs.CPUStat) float64 {
+	return c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal
 }
 
 // search searches at each point.

@@ -134,6 +134,14 @@ func clone(t testing.TB, base, template string) Database {
 	return Database{OwnerURL: at(base, owner, name), AppURL: at(base, app, name)}
 }
 
+// Checkpoint writes all changed pages of the test server to the disk.
+func Checkpoint(t testing.TB) {
+	t.Helper()
+	if err := run(testkit.Postgres(t), "checkpoint"); err != nil {
+		t.Fatalf("checkpoint: %v", err)
+	}
+}
+
 func dropAtEnd(t testing.TB, base, name string) {
 	t.Helper()
 	t.Cleanup(func() {
