@@ -116,8 +116,8 @@ func NewSpec() tenant.Spec {
 	return tenant.Spec{
 		ID:             tenant.ID(id),
 		Cluster:        "cluster-1",
-		Namespace:      "ns-" + id[:8],
-		NamespaceUID:   "uid-" + id[:8],
+		Namespace:      "ns-" + id,
+		NamespaceUID:   "uid-" + id,
 		Adopt:          true,
 		Name:           "acme",
 		DisplayName:    "Acme",
