@@ -116,7 +116,7 @@ from oauth_holder($1::bytea, $2::text) h
 join users u on u.tenant_id = h.tenant_id::uuid and u.id = h.user_id::bigint
 join tenants n on n.id = h.tenant_id::uuid and n.state = 'active'
 join quotas q on q.tenant_id = h.tenant_id::uuid
-join user_placements p on p.tenant_id = h.tenant_id::uuid and p.user_id = h.user_id::bigint
+cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = h.tenant_id::uuid and x.user_id = h.user_id::bigint limit 1) p
 where h.expires_in::float8 > 0
 `
 
@@ -148,6 +148,7 @@ type IdentifyHolderRow struct {
 	GenerationID      int16
 }
 
+// The placement has a limit, as in Identify.
 func (q *Queries) IdentifyHolder(ctx context.Context, arg IdentifyHolderParams) (IdentifyHolderRow, error) {
 	row := q.db.QueryRow(ctx, identifyHolder, arg.Hash, arg.Kind)
 	var i IdentifyHolderRow

@@ -186,7 +186,7 @@ join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
     and u.password_hash is not distinct from s.password_hash
 join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
 join quotas q on q.tenant_id = s.tenant_id
-join user_placements p on p.tenant_id = s.tenant_id and p.user_id = s.user_id
+cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = s.tenant_id and x.user_id = s.user_id limit 1) p
 where s.hash = $1 and not s.one_time and s.expires_at > now()
 `
 
@@ -217,6 +217,7 @@ type GetSessionRow struct {
 	GenerationID      int16
 }
 
+// The placement has a limit, as in Identify.
 func (q *Queries) GetSession(ctx context.Context, hash []byte) (GetSessionRow, error) {
 	row := q.db.QueryRow(ctx, getSession, hash)
 	var i GetSessionRow

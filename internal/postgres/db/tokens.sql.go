@@ -31,7 +31,7 @@ from t
 join users u on u.tenant_id = t.tenant_id and u.id = t.user_id and u.active
 join tenants n on n.id = t.tenant_id and n.state = 'active'
 join quotas q on q.tenant_id = t.tenant_id
-join user_placements p on p.tenant_id = t.tenant_id and p.user_id = t.user_id
+cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = t.tenant_id and x.user_id = t.user_id limit 1) p
 left join applications a on a.tenant_id = t.tenant_id and a.user_id = t.user_id
 `
 
@@ -66,7 +66,7 @@ type IdentifyRow struct {
 }
 
 // Of a token of either kind: one of generations, or one that the user created, which has an id
-// and scopes of its own.
+// and scopes of its own. The limit of the placement makes PostgreSQL look it up for this user instead of reading those of all tenants.
 func (q *Queries) Identify(ctx context.Context, hash []byte) (IdentifyRow, error) {
 	row := q.db.QueryRow(ctx, identify, hash)
 	var i IdentifyRow

@@ -102,6 +102,7 @@ order by g.created_at desc, g.id;
 select pg_notify('mnemo_identity', 'user:' || @tenant_id::text || ':' || @user_id::bigint);
 
 -- name: IdentifyHolder :one
+-- The placement has a limit, as in Identify.
 select h.tenant_id::uuid as tenant_id, h.user_id::bigint as user_id, h.expires_in::float8 as expires_in,
     coalesce(oauth_app(@hash::bytea), '')::text as app, n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
@@ -110,5 +111,5 @@ from oauth_holder(@hash::bytea, @kind::text) h
 join users u on u.tenant_id = h.tenant_id::uuid and u.id = h.user_id::bigint
 join tenants n on n.id = h.tenant_id::uuid and n.state = 'active'
 join quotas q on q.tenant_id = h.tenant_id::uuid
-join user_placements p on p.tenant_id = h.tenant_id::uuid and p.user_id = h.user_id::bigint
+cross join lateral (select * from user_placements x where x.tenant_id = h.tenant_id::uuid and x.user_id = h.user_id::bigint limit 1) p
 where h.expires_in::float8 > 0;

@@ -30,6 +30,7 @@ select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval, n
 from users u where u.tenant_id = @tenant_id and u.id = @user_id and u.active and u.password_hash = @password_hash::bytea;
 
 -- name: GetSession :one
+-- The placement has a limit, as in Identify.
 select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
     case when u.issuer is null then '' else u.email end::text as email, coalesce(u.issuer, '')::text as issuer, s.authenticated_at,
     (case when u.issuer is null then u.name else lower(u.email) end = any(n.administrators))::boolean as administrator,
@@ -40,7 +41,7 @@ join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
     and u.password_hash is not distinct from s.password_hash
 join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
 join quotas q on q.tenant_id = s.tenant_id
-join user_placements p on p.tenant_id = s.tenant_id and p.user_id = s.user_id
+cross join lateral (select * from user_placements x where x.tenant_id = s.tenant_id and x.user_id = s.user_id limit 1) p
 where s.hash = @hash and not s.one_time and s.expires_at > now();
 
 -- name: InsertSignInLink :execrows

@@ -46,7 +46,7 @@ update tokens set expires_at = now() where tenant_id = @tenant_id and (expires_a
 
 -- name: Identify :one
 -- Of a token of either kind: one of generations, or one that the user created, which has an id
--- and scopes of its own.
+-- and scopes of its own. The limit of the placement makes PostgreSQL look it up for this user instead of reading those of all tenants.
 with t as (
     select o.tenant_id, o.user_id, o.hash, o.generation, ''::text as id, '{}'::text[] as scopes, o.expires_at, o.last_used_at
     from tokens o where o.hash = @hash and (o.expires_at is null or o.expires_at > now())
@@ -65,7 +65,7 @@ from t
 join users u on u.tenant_id = t.tenant_id and u.id = t.user_id and u.active
 join tenants n on n.id = t.tenant_id and n.state = 'active'
 join quotas q on q.tenant_id = t.tenant_id
-join user_placements p on p.tenant_id = t.tenant_id and p.user_id = t.user_id
+cross join lateral (select * from user_placements x where x.tenant_id = t.tenant_id and x.user_id = t.user_id limit 1) p
 left join applications a on a.tenant_id = t.tenant_id and a.user_id = t.user_id;
 
 -- name: TouchToken :exec
