@@ -140,7 +140,7 @@ func (s *scale) alternate(points []point, do func(p point, i int, measured bool)
 	}
 }
 
-// rest waits, at most ten minutes, until nothing else uses the processors: after a load, PostgreSQL writes the changed pages to the disk, and
+// rest waits, at most half an hour, until nothing else uses the processors: after a load, PostgreSQL writes the changed pages to the disk, and
 // Milvus merges segments for minutes.
 func (s *scale) rest() {
 	s.Helper()
@@ -162,7 +162,7 @@ func (s *scale) rest() {
 	window := time.NewTicker(10 * time.Second)
 	defer window.Stop()
 	var idle float64
-	for range 60 {
+	for range 180 {
 		before := read()
 		<-window.C
 		now := read()
