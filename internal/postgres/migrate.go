@@ -40,8 +40,8 @@ type MigrateConfig struct {
 	Cell *tenant.DatabaseCell
 }
 
-// Migrate updates the schema and the job queue's tables, and grants the
-// application role its privileges. Of several concurrent calls one migrates and
+// Migrate updates the schema and the job queue's tables, grants the
+// application role its privileges, and disables JIT compilation in the database. Of several concurrent calls one migrates and
 // the others wait. It returns the resulting schema version.
 func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	config, err := pgxpool.ParseConfig(c.OwnerURL)
@@ -77,6 +77,9 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 		return 0, err
 	}
 	if err := grant(ctx, pool, c.AppRole); err != nil {
+		return 0, err
+	}
+	if err := disableJIT(ctx, pool); err != nil {
 		return 0, err
 	}
 	return version, nil
@@ -202,6 +205,16 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		if _, err := pool.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("grant to %s: %w", role, mapError(err))
 		}
+	}
+	return nil
+}
+
+// disableJIT disables just-in-time compilation for new connections. All statements are short, but PostgreSQL overestimates the cost of some, and
+// compiles them again for each execution, in hundreds of milliseconds. A dump does not contain the setting, so it is not part of the schema.
+func disableJIT(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := pool.Exec(ctx, "do $$ begin execute format('alter database %I set jit = off', current_database()); end $$")
+	if err != nil {
+		return fmt.Errorf("disable JIT compilation: %w", mapError(err))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
@@ -109,5 +110,26 @@ func TestJobArgumentsAreNotIndexed(t *testing.T) {
 	err := b.owner.QueryRow(t.Context(), "select coalesce(array_agg(indexdef), '{}') from pg_indexes where tablename = 'river_job' and indexdef ilike '% using gin %'").Scan(&found)
 	if err != nil || len(found) > 0 {
 		t.Errorf("river_job has the indexes %q, %v", found, err)
+	}
+}
+
+func TestMigrateDisablesJIT(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	jit := func() (setting string) {
+		conn := session(t, d, tenant.Scope{})
+		if err := conn.QueryRow(t.Context(), "show jit").Scan(&setting); err != nil {
+			t.Fatal(err)
+		}
+		return setting
+	}
+	if got := jit(); got != "on" { // a copy of a database does not have its settings
+		t.Fatalf("jit is %s before the migration, want on", got)
+	}
+	if _, err := postgres.Migrate(t.Context(), postgres.MigrateConfig{OwnerURL: d.OwnerURL, AppRole: "mnemo_test_app"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := jit(); got != "off" {
+		t.Errorf("jit is %s after the migration, want off", got)
 	}
 }
