@@ -137,7 +137,7 @@ func (d *DB) HasPlatform(ctx context.Context, scope tenant.Scope, names []string
 // Passages implements chat.PassageStore. It omits positions in conversations
 // that are not active.
 func (d *DB) Passages(ctx context.Context, scope tenant.Scope, positions []chat.Position, around int) ([]chat.Passage, error) {
-	p := db.PassagesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Around: integer(around)}
+	p := db.PassagesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Around: integer(around), Most: integer(2*around + 1)}
 	for _, at := range positions {
 		if id, ok := parseID(at.Conversation); ok {
 			p.Ids, p.Seqs = append(p.Ids, id), append(p.Seqs, integer(at.Index))

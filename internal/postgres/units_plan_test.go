@@ -85,6 +85,7 @@ func TestDescribeReadsFewRows(t *testing.T) {
 	}
 	conn := session(t, d, scope)
 	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "DescribeUnits", "tenant_id", "user_id", "ids", "group_id"))
+	exec(t, conn, "prepare resolved (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "ResolveChatUnits", "tenant_id", "user_id", "ids", "group_id"))
 	forEachPlan(t, b, conn, "units, messages, conversations", func(plans string) {
 		args := strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",")
 		plan := explain(t, conn, fmt.Sprintf("execute described ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, args))
@@ -93,6 +94,45 @@ func TestDescribeReadsFewRows(t *testing.T) {
 		}
 		if node, rows := plan.most(); rows > chats*length {
 			t.Errorf("%s: %s of %s reads %v rows, want at most each unit once, %d", plans, node.Type, node.Relation, rows, chats*length)
+		}
+		statement := fmt.Sprintf("execute resolved ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, args)
+		if plan := explain(t, conn, statement); plan.Rows != float64(len(ids)) {
+			t.Errorf("%s: %v units are resolved, want %d", plans, plan.Rows, len(ids))
+		}
+		if rows := readRows(t, conn, "messages", statement); rows > int64(2*len(ids)) {
+			t.Errorf("%s: %d messages are read to resolve %d units", plans, rows, len(ids))
+		}
+	})
+}
+
+// Passages reads the messages around the positions only.
+func TestPassagesReadsFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope := b.users[0]
+	const chats, length, positions, around = 40, 50, 5, 2
+	var ids []string
+	for i := range chats {
+		id := b.upsert(t, scope, newConversation(fmt.Sprint(i), i, length)).Conversation.ID
+		if i < positions {
+			ids = append(ids, id)
+		}
+	}
+	conn := session(t, d, scope)
+	exec(t, conn, "prepare passages (uuid, bigint, uuid[], int[], int, int) as "+strings.ReplaceAll(
+		namedQuery(t, "messages.sql", "Passages", "tenant_id", "user_id", "ids", "seqs", "around", "most"), "sqlc.embed(c)", "c.*"))
+	forEachPlan(t, b, conn, "units, messages, conversations", func(plans string) {
+		statement := fmt.Sprintf("execute passages ('%s', %d, '{%s}', '{10,10,10,10,10}', %d, %d)", scope.Tenant, scope.User, strings.Join(ids, ","), around, 2*around+1)
+		const want = positions * (2*around + 1)
+		if plan := explain(t, conn, statement); plan.Rows != want {
+			t.Errorf("%s: %v rows, want %d", plans, plan.Rows, want)
+		}
+		for _, table := range []string{"messages", "conversations"} {
+			if rows := readRows(t, conn, table, statement); rows < positions || rows > 3*want {
+				t.Errorf("%s: %d rows of %s, want %d to %d", plans, rows, table, positions, 3*want)
+			}
 		}
 	})
 }

@@ -296,9 +296,13 @@ func (q *Queries) Openings(ctx context.Context, arg OpeningsParams) ([]OpeningsR
 const passages = `-- name: Passages :many
 select p.n::int as n, p.seq::int as position_seq, c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, c.exported_at, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
 from (select generate_subscripts($1::uuid[], 1) as n, unnest($1::uuid[]) as id, unnest($2::int[]) as seq) p
-join conversations c on c.tenant_id = $3 and c.user_id = $4 and c.id = p.id and c.status = 'active'
-join messages m on m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id
-    and m.seq between p.seq - $5::int and p.seq + $5::int
+join conversations c on c.tenant_id = $3 and c.user_id = $4 and c.id = p.id and c.id = any($1::uuid[]) and c.status = 'active'
+cross join lateral (
+    select g.seq, g.external_id, g.sender, g.text, g.tokens, g.created_at from messages g
+    where g.tenant_id = $3 and g.user_id = $4 and g.conversation_id = c.id
+        and g.seq between p.seq - $5::int and p.seq + $5::int
+    order by g.seq limit $6::int
+) m
 order by p.n, m.seq
 `
 
@@ -308,6 +312,7 @@ type PassagesParams struct {
 	TenantID string
 	UserID   int64
 	Around   int32
+	Most     int32
 }
 
 type PassagesRow struct {
@@ -322,7 +327,7 @@ type PassagesRow struct {
 	CreatedAt    time.Time
 }
 
-// The messages around each position in an active conversation.
+// The messages around each position in an active conversation. The ids and the limit prevent plans that read all conversations and messages of the user.
 func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesRow, error) {
 	rows, err := q.db.Query(ctx, passages,
 		arg.Ids,
@@ -330,6 +335,7 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 		arg.TenantID,
 		arg.UserID,
 		arg.Around,
+		arg.Most,
 	)
 	if err != nil {
 		return nil, err

@@ -508,20 +508,32 @@ func (q *Queries) MarkOutgrown(ctx context.Context, arg MarkOutgrownParams) erro
 
 const resolveChatUnits = `-- name: ResolveChatUnits :many
 select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end, g.created_at as at
-from units u join conversations c on c.tenant_id = u.tenant_id and c.user_id = u.user_id and c.id = u.conversation_id
-join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
-where u.tenant_id = $1 and u.user_id = $2 and u.id = any($3::bigint[]) and u.kind = 2 and u.active
-    and ($4::bigint = 0 or u.group_id = $4)
-    and ($5::timestamptz is null or c.created_at >= $5)
-    and ($6::timestamptz is null or c.created_at < $6)
-    and ($7::timestamptz is null or g.created_at >= $7)
-    and ($8::timestamptz is null or g.created_at < $8)
+from unnest($1::bigint[]) w(id)
+cross join lateral (
+    select n.id, n.conversation_id, n.seq, n.span_start, n.span_end from units n
+    where n.tenant_id = $2 and n.user_id = $3 and n.id = w.id and n.kind = 2 and n.active
+        and ($4::bigint = 0 or n.group_id = $4)
+    limit 1
+) u
+cross join lateral (
+    select c.id from conversations c where c.tenant_id = $2 and c.user_id = $3 and c.id = u.conversation_id
+        and ($5::timestamptz is null or c.created_at >= $5)
+        and ($6::timestamptz is null or c.created_at < $6)
+    limit 1
+) c
+cross join lateral (
+    select m.created_at from messages m
+    where m.tenant_id = $2 and m.user_id = $3 and m.conversation_id = c.id and m.seq between u.seq and u.seq
+        and ($7::timestamptz is null or m.created_at >= $7)
+        and ($8::timestamptz is null or m.created_at < $8)
+    order by m.seq limit 1
+) g
 `
 
 type ResolveChatUnitsParams struct {
+	Ids        []int64
 	TenantID   string
 	UserID     int64
-	Ids        []int64
 	GroupID    int64
 	FromTime   *time.Time
 	ToTime     *time.Time
@@ -538,11 +550,12 @@ type ResolveChatUnitsRow struct {
 	At        time.Time
 }
 
+// See ResolveMemoryUnits.
 func (q *Queries) ResolveChatUnits(ctx context.Context, arg ResolveChatUnitsParams) ([]ResolveChatUnitsRow, error) {
 	rows, err := q.db.Query(ctx, resolveChatUnits,
+		arg.Ids,
 		arg.TenantID,
 		arg.UserID,
-		arg.Ids,
 		arg.GroupID,
 		arg.FromTime,
 		arg.ToTime,

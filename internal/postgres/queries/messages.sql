@@ -48,12 +48,16 @@ delete from units where tenant_id = @tenant_id and user_id = @user_id and conver
 returning id, seq, span_start, span_end, embedding, generation_id;
 
 -- name: Passages :many
--- The messages around each position in an active conversation.
+-- The messages around each position in an active conversation. The ids and the limit prevent plans that read all conversations and messages of the user.
 select p.n::int as n, p.seq::int as position_seq, sqlc.embed(c), m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
 from (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@seqs::int[]) as seq) p
-join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = p.id and c.status = 'active'
-join messages m on m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id
-    and m.seq between p.seq - @around::int and p.seq + @around::int
+join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = p.id and c.id = any(@ids::uuid[]) and c.status = 'active'
+cross join lateral (
+    select g.seq, g.external_id, g.sender, g.text, g.tokens, g.created_at from messages g
+    where g.tenant_id = @tenant_id and g.user_id = @user_id and g.conversation_id = c.id
+        and g.seq between p.seq - @around::int and p.seq + @around::int
+    order by g.seq limit @most::int
+) m
 order by p.n, m.seq;
 
 -- name: Openings :many

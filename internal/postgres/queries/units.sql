@@ -22,15 +22,28 @@ cross join lateral (
 ) m;
 
 -- name: ResolveChatUnits :many
+-- See ResolveMemoryUnits.
 select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end, g.created_at as at
-from units u join conversations c on c.tenant_id = u.tenant_id and c.user_id = u.user_id and c.id = u.conversation_id
-join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
-where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::bigint[]) and u.kind = 2 and u.active
-    and (@group_id::bigint = 0 or u.group_id = @group_id)
-    and (sqlc.narg('from_time')::timestamptz is null or c.created_at >= sqlc.narg('from_time'))
-    and (sqlc.narg('to_time')::timestamptz is null or c.created_at < sqlc.narg('to_time'))
-    and (sqlc.narg('after_time')::timestamptz is null or g.created_at >= sqlc.narg('after_time'))
-    and (sqlc.narg('before_time')::timestamptz is null or g.created_at < sqlc.narg('before_time'));
+from unnest(@ids::bigint[]) w(id)
+cross join lateral (
+    select n.id, n.conversation_id, n.seq, n.span_start, n.span_end from units n
+    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 2 and n.active
+        and (@group_id::bigint = 0 or n.group_id = @group_id)
+    limit 1
+) u
+cross join lateral (
+    select c.id from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = u.conversation_id
+        and (sqlc.narg('from_time')::timestamptz is null or c.created_at >= sqlc.narg('from_time'))
+        and (sqlc.narg('to_time')::timestamptz is null or c.created_at < sqlc.narg('to_time'))
+    limit 1
+) c
+cross join lateral (
+    select m.created_at from messages m
+    where m.tenant_id = @tenant_id and m.user_id = @user_id and m.conversation_id = c.id and m.seq between u.seq and u.seq
+        and (sqlc.narg('after_time')::timestamptz is null or m.created_at >= sqlc.narg('after_time'))
+        and (sqlc.narg('before_time')::timestamptz is null or m.created_at < sqlc.narg('before_time'))
+    order by m.seq limit 1
+) g;
 
 -- name: LoadUnits :many
 -- Live units with their text; memories have no sender. Each is looked up apart: without statistics, a join may read all memories
