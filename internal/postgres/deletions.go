@@ -270,8 +270,8 @@ func (d *DB) restoreUnits(ctx context.Context, tx pgx.Tx, scope tenant.Scope, co
 			u.active, u.tsv, u.embedding, u.created_at, u.generation_id, u.next_embedding, u.next_generation_id
 		from unnest($1::jsonb[]) as c (content)
 		cross join lateral jsonb_populate_recordset(null::units, c.content -> 'units') u
-		left join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
-		order by u.id returning id`, contents)
+		left join lateral (select x.bucket_id from memories x where x.tenant_id = $2 and x.user_id = $3 and x.id = u.memory_id limit 1) m on true
+		order by u.id returning id`, contents, string(scope.Tenant), int64(scope.User))
 	if err != nil {
 		return fmt.Errorf("insert units: %w", err)
 	}

@@ -171,7 +171,7 @@ func (s *scale) rest() {
 			return
 		}
 	}
-	s.fact(fmt.Sprintf("the processors were idle for only %.0f %% of the time before a measurement", 100*idle))
+	s.fact(fmt.Sprintf("the processors were idle for only %.0f %% of the last ten seconds before a measurement", 100*idle))
 }
 
 // total returns the time of all states. That of guests is part of the others.

@@ -52,7 +52,7 @@ func (q *Queries) DeleteApplication(ctx context.Context, arg DeleteApplicationPa
 
 const findApplicationUser = `-- name: FindApplicationUser :one
 select u.id, p.generation_id from users u
-join user_placements p on p.tenant_id = u.tenant_id and p.user_id = u.id
+cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = u.tenant_id and x.user_id = u.id limit 1) p
 where u.tenant_id = $1 and u.name = $2 and u.kind = 'application_user' and u.active
 `
 
@@ -67,6 +67,7 @@ type FindApplicationUserRow struct {
 }
 
 // The user and the placement generation that serves it, if it exists.
+// The placement has a limit, as in Identify.
 func (q *Queries) FindApplicationUser(ctx context.Context, arg FindApplicationUserParams) (FindApplicationUserRow, error) {
 	row := q.db.QueryRow(ctx, findApplicationUser, arg.TenantID, arg.Name)
 	var i FindApplicationUserRow

@@ -521,8 +521,9 @@ func (q *Queries) MemoryLabels(ctx context.Context, arg MemoryLabelsParams) ([]M
 }
 
 const memoryOwners = `-- name: MemoryOwners :many
-select m.id, u.name from memories m join users u on u.tenant_id = m.tenant_id and u.id = m.user_id
-where m.tenant_id = $1 and m.id = any($2::uuid[]) and u.kind = 'application_user' and u.active
+select m.id, u.name from memories m
+cross join lateral (select x.name from users x where x.tenant_id = $1 and x.id = m.user_id and x.kind = 'application_user' and x.active limit 1) u
+where m.tenant_id = $1 and m.id = any($2::uuid[])
 `
 
 type MemoryOwnersParams struct {
@@ -536,6 +537,7 @@ type MemoryOwnersRow struct {
 }
 
 // The users of applications who own these memories.
+// Each is looked up alone: a join may read all users of the tenant.
 func (q *Queries) MemoryOwners(ctx context.Context, arg MemoryOwnersParams) ([]MemoryOwnersRow, error) {
 	rows, err := q.db.Query(ctx, memoryOwners, arg.TenantID, arg.Ids)
 	if err != nil {

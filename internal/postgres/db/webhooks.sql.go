@@ -289,7 +289,8 @@ func (q *Queries) MoveWebhook(ctx context.Context, arg MoveWebhookParams) (int64
 const nextWebhookRecords = `-- name: NextWebhookRecords :many
 select r.seq, r.hash, coalesce(r.subject::text, '')::text as subject, coalesce(u.name, '')::text as user_name, coalesce(u.kind, '')::text as user_kind,
     r.at, r.actor, r.via, r.app, r.verb, r.objects
-from audit_records r left join users u on u.tenant_id = r.tenant_id and u.audit_id = r.subject
+from audit_records r
+left join lateral (select x.name, x.kind from users x where x.tenant_id = $1 and x.audit_id = r.subject limit 1) u on true
 where r.tenant_id = $1 and r.seq > $2 order by r.seq limit $3
 `
 
@@ -313,7 +314,7 @@ type NextWebhookRecordsRow struct {
 	Objects  []string
 }
 
-// The name of the user, as the administrator and the applications know it, while the user exists.
+// The name of the user, as the administrator and the applications know it, while the user exists. Each is looked up alone, as in MemoryOwners.
 func (q *Queries) NextWebhookRecords(ctx context.Context, arg NextWebhookRecordsParams) ([]NextWebhookRecordsRow, error) {
 	rows, err := q.db.Query(ctx, nextWebhookRecords, arg.TenantID, arg.After, arg.Page)
 	if err != nil {

@@ -24,8 +24,9 @@ delete from applications where tenant_id = @tenant_id and user_id = @user_id;
 
 -- name: FindApplicationUser :one
 -- The user and the placement generation that serves it, if it exists.
+-- The placement has a limit, as in Identify.
 select u.id, p.generation_id from users u
-join user_placements p on p.tenant_id = u.tenant_id and p.user_id = u.id
+cross join lateral (select * from user_placements x where x.tenant_id = u.tenant_id and x.user_id = u.id limit 1) p
 where u.tenant_id = @tenant_id and u.name = @name and u.kind = 'application_user' and u.active;
 
 -- name: LockApplicationUser :one

@@ -215,5 +215,7 @@ where m.tenant_id = @tenant_id and m.user_id = @user_id and g.name <> '';
 
 -- name: MemoryOwners :many
 -- The users of applications who own these memories.
-select m.id, u.name from memories m join users u on u.tenant_id = m.tenant_id and u.id = m.user_id
-where m.tenant_id = @tenant_id and m.id = any(@ids::uuid[]) and u.kind = 'application_user' and u.active;
+-- Each is looked up alone: a join may read all users of the tenant.
+select m.id, u.name from memories m
+cross join lateral (select x.name from users x where x.tenant_id = @tenant_id and x.id = m.user_id and x.kind = 'application_user' and x.active limit 1) u
+where m.tenant_id = @tenant_id and m.id = any(@ids::uuid[]);
