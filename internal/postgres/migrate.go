@@ -41,8 +41,9 @@ type MigrateConfig struct {
 }
 
 // Migrate updates the schema and the job queue's tables, grants the
-// application role its privileges, and disables JIT compilation in the database. Of several concurrent calls one migrates and
-// the others wait. It returns the resulting schema version.
+// application role its privileges, and disables JIT compilation in the
+// database. Of several concurrent calls one migrates and the others wait. It
+// returns the resulting schema version.
 func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	config, err := pgxpool.ParseConfig(c.OwnerURL)
 	if err != nil {
@@ -66,6 +67,9 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	if _, err := readSchema(ctx, pool); err != nil {
 		return 0, err
 	}
+	if err := disableJIT(ctx, pool); err != nil {
+		return 0, err
+	}
 	version, err := migrateSchema(ctx, pool)
 	if err != nil {
 		return 0, err
@@ -77,9 +81,6 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 		return 0, err
 	}
 	if err := grant(ctx, pool, c.AppRole); err != nil {
-		return 0, err
-	}
-	if err := disableJIT(ctx, pool); err != nil {
 		return 0, err
 	}
 	return version, nil
@@ -209,8 +210,10 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 	return nil
 }
 
-// disableJIT disables just-in-time compilation for new connections. All statements are short, but PostgreSQL overestimates the cost of some, and
-// compiles them again for each execution, in hundreds of milliseconds. A dump does not contain the setting, so it is not part of the schema.
+// disableJIT disables just-in-time compilation for new connections, before servers accept the
+// schema and connect. All statements are short, but PostgreSQL overestimates the cost of some,
+// and compiles them for each execution, which takes hundreds of milliseconds. The setting is
+// not part of the schema because restoring a dump into an existing database omits it.
 func disableJIT(ctx context.Context, pool *pgxpool.Pool) error {
 	_, err := pool.Exec(ctx, "do $$ begin execute format('alter database %I set jit = off', current_database()); end $$")
 	if err != nil {
