@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -316,6 +317,39 @@ func TestListApplicationUsersReadsFewRows(t *testing.T) {
 			}
 			if node, rows := plan.most(); rows > page {
 				t.Errorf("%s, after %q: %s of %s reads %v rows, want at most the page of %d", plans, after, node.Type, node.Relation, rows, page)
+			}
+		}
+	})
+}
+
+// The owners of memories and the users of audit records are found without reading the other users of the tenant.
+func TestUserNamesReadFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	exec(t, b.owner, "alter table users set (autovacuum_enabled = off)")
+	who := b.application(t, 0, webApplication())
+	const users, owners = 5000, 5
+	b.fillUsers(t, who, users)
+	var ids []string
+	for i := range owners {
+		ids = append(ids, b.remember(t, b.actFor(t, who, fmt.Sprintf("user-%07d", i+1), false), "one", nil))
+	}
+	if err := b.SealRecords(t.Context(), who.Tenant, true); err != nil {
+		t.Fatal(err)
+	}
+	conn := session(t, d, who.Scope)
+	exec(t, conn, "select set_config('mnemo.user', '*', false)")
+	exec(t, conn, "prepare owners (uuid, uuid[]) as "+namedQuery(t, "memories.sql", "MemoryOwners", "tenant_id", "ids"))
+	exec(t, conn, "prepare records (uuid, bigint, bigint) as "+namedQuery(t, "webhooks.sql", "NextWebhookRecords", "tenant_id", "after", "page"))
+	forEachPlan(t, b, conn, "users, memories, audit_records", func(plans string) {
+		for _, statement := range []string{
+			fmt.Sprintf("execute owners ('%s', '{%s}')", who.Tenant, strings.Join(ids, ",")),
+			fmt.Sprintf("execute records ('%s', 0, 100)", who.Tenant),
+		} {
+			plan := explain(t, conn, statement)
+			if rows := readRows(t, conn, "users", statement); plan.Rows < owners || rows < owners || rows > 10*int64(plan.Rows) {
+				t.Errorf("%s, %.15s: %v rows, %d of users are read", plans, statement, plan.Rows, rows)
 			}
 		}
 	})

@@ -537,7 +537,7 @@ type MemoryOwnersRow struct {
 }
 
 // The users of applications who own these memories.
-// Each is looked up alone: a join may read all users of the tenant.
+// Each owner is looked up alone: a join may read all users of the tenant.
 func (q *Queries) MemoryOwners(ctx context.Context, arg MemoryOwnersParams) ([]MemoryOwnersRow, error) {
 	rows, err := q.db.Query(ctx, memoryOwners, arg.TenantID, arg.Ids)
 	if err != nil {

@@ -314,7 +314,7 @@ type NextWebhookRecordsRow struct {
 	Objects  []string
 }
 
-// The name of the user, as the administrator and the applications know it, while the user exists. Each is looked up alone, as in MemoryOwners.
+// The name of the user, as the administrator and the applications know it, while the user exists. Each user is looked up alone, as in MemoryOwners.
 func (q *Queries) NextWebhookRecords(ctx context.Context, arg NextWebhookRecordsParams) ([]NextWebhookRecordsRow, error) {
 	rows, err := q.db.Query(ctx, nextWebhookRecords, arg.TenantID, arg.After, arg.Page)
 	if err != nil {

@@ -215,7 +215,7 @@ where m.tenant_id = @tenant_id and m.user_id = @user_id and g.name <> '';
 
 -- name: MemoryOwners :many
 -- The users of applications who own these memories.
--- Each is looked up alone: a join may read all users of the tenant.
+-- Each owner is looked up alone: a join may read all users of the tenant.
 select m.id, u.name from memories m
 cross join lateral (select x.name from users x where x.tenant_id = @tenant_id and x.id = m.user_id and x.kind = 'application_user' and x.active limit 1) u
 where m.tenant_id = @tenant_id and m.id = any(@ids::uuid[]);

@@ -47,7 +47,7 @@ update webhooks set due_at = now() where tenant_id = @tenant_id and name = @name
 select w.failing::bigint as failing, w.disabled::bigint as disabled from webhooks_failing() w;
 
 -- name: NextWebhookRecords :many
--- The name of the user, as the administrator and the applications know it, while the user exists. Each is looked up alone, as in MemoryOwners.
+-- The name of the user, as the administrator and the applications know it, while the user exists. Each user is looked up alone, as in MemoryOwners.
 select r.seq, r.hash, coalesce(r.subject::text, '')::text as subject, coalesce(u.name, '')::text as user_name, coalesce(u.kind, '')::text as user_kind,
     r.at, r.actor, r.via, r.app, r.verb, r.objects
 from audit_records r
