@@ -129,9 +129,9 @@ type point struct {
 }
 
 // alternate calls do n times for each point in turn, so that a slow minute of the machine affects all of them. The first
-// calls warm the caches: they are not measured.
+// calls warm the caches: they are not measured. It begins when the processors are idle.
 func (s *scale) alternate(points []point, do func(p point, i int, measured bool)) {
-	s.rest()
+	s.awaitIdle()
 	warm := max(1, s.n/10)
 	for i := range warm + s.n {
 		for _, p := range points {
@@ -140,9 +140,9 @@ func (s *scale) alternate(points []point, do func(p point, i int, measured bool)
 	}
 }
 
-// rest waits, at most half an hour, until nothing else uses the processors: after a load, PostgreSQL writes the changed pages to the disk, and
+// awaitIdle waits, at most half an hour, until the processors are idle: after a load, PostgreSQL writes the changed pages to the disk, and
 // Milvus merges segments for minutes.
-func (s *scale) rest() {
+func (s *scale) awaitIdle() {
 	s.Helper()
 	if !*full {
 		return

@@ -327,7 +327,8 @@ type PassagesRow struct {
 	CreatedAt    time.Time
 }
 
-// The messages around each position in an active conversation. The ids and the limit prevent plans that read all conversations and messages of the user.
+// The messages around each position in an active conversation. The limit prevents plans that read all messages of the user and,
+// once there are statistics, the ids those that read all conversations.
 func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesRow, error) {
 	rows, err := q.db.Query(ctx, passages,
 		arg.Ids,

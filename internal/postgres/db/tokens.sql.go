@@ -66,8 +66,8 @@ type IdentifyRow struct {
 }
 
 // Of a token of either kind: one of generations, or one that the user created, which has an id
-// and scopes of its own. The limit keeps the view user_placements, which has
-// seven relations, a subquery of this user: PostgreSQL plans at most eight relations together, and read the placements of all tenants.
+// and scopes of its own. The limit makes PostgreSQL look up the placement of this user. It plans at
+// most eight relations together, the view user_placements has seven, and a join would read those of all tenants.
 func (q *Queries) Identify(ctx context.Context, hash []byte) (IdentifyRow, error) {
 	row := q.db.QueryRow(ctx, identify, hash)
 	var i IdentifyRow

@@ -48,7 +48,8 @@ delete from units where tenant_id = @tenant_id and user_id = @user_id and conver
 returning id, seq, span_start, span_end, embedding, generation_id;
 
 -- name: Passages :many
--- The messages around each position in an active conversation. The ids and the limit prevent plans that read all conversations and messages of the user.
+-- The messages around each position in an active conversation. The limit prevents plans that read all messages of the user and,
+-- once there are statistics, the ids those that read all conversations.
 select p.n::int as n, p.seq::int as position_seq, sqlc.embed(c), m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
 from (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@seqs::int[]) as seq) p
 join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = p.id and c.id = any(@ids::uuid[]) and c.status = 'active'

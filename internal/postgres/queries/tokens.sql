@@ -46,8 +46,8 @@ update tokens set expires_at = now() where tenant_id = @tenant_id and (expires_a
 
 -- name: Identify :one
 -- Of a token of either kind: one of generations, or one that the user created, which has an id
--- and scopes of its own. The limit keeps the view user_placements, which has
--- seven relations, a subquery of this user: PostgreSQL plans at most eight relations together, and read the placements of all tenants.
+-- and scopes of its own. The limit makes PostgreSQL look up the placement of this user. It plans at
+-- most eight relations together, the view user_placements has seven, and a join would read those of all tenants.
 with t as (
     select o.tenant_id, o.user_id, o.hash, o.generation, ''::text as id, '{}'::text[] as scopes, o.expires_at, o.last_used_at
     from tokens o where o.hash = @hash and (o.expires_at is null or o.expires_at > now())
