@@ -24,7 +24,7 @@ type auditCommand struct {
 
 type exportAuditCommand struct {
 	databaseFlags
-	Tenant string `help:"Tenant: namespace/name, or its UID or ID; of a deleted tenant its ID. Default: changes that belong to no tenant."`
+	Tenant string `help:"Tenant: namespace/name, UID or ID; for a deleted tenant, its ID. Default: changes that belong to no tenant."`
 	Output string `short:"o" type:"path" help:"File to write. Default: standard output."`
 }
 
@@ -78,7 +78,7 @@ func (c *exportAuditCommand) chain(ctx context.Context, db *postgres.DB) (tenant
 }
 
 type verifyAuditCommand struct {
-	File    string   `arg:"" help:"Exported file; - reads the standard input."`
+	File    string   `arg:"" help:"Exported file; - reads standard input."`
 	Anchors []string `name:"anchor" placeholder:"SEQUENCE:HASH" help:"A record that the file must contain: the last one of an earlier export, as printed by this command. Detects a chain that was rewritten or cut off. Repeatable."`
 }
 

@@ -26,9 +26,9 @@ type embeddingsMigrateCommand struct {
 	embedderFlags
 	nextEmbedderFlags
 	CanaryPercent int           `default:"10" help:"Percentage of users that are served with the next model during the canary."`
-	CanaryFor     time.Duration `default:"1h" help:"Duration of the canary; 0 to omit it."`
+	CanaryFor     time.Duration `default:"1h" help:"Duration of the canary; 0 to skip it."`
 	Rate          int           `default:"100" help:"Texts embedded per second; 0 for no limit."`
-	Force         bool          `help:"Complete the migration even if the next model finds less."`
+	Force         bool          `help:"Complete the migration even if the next model's recall is lower."`
 }
 
 // Validate reports invalid flags.

@@ -34,7 +34,7 @@ type eraseCommand struct {
 	databaseFlags
 	milvusFlags
 	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID. Without --user, the whole tenant, which must be retained."`
-	User   string `help:"User of the tenant: the name or email address. Remove the user from the Tenant first, or the operator creates an empty one."`
+	User   string `help:"User of the tenant: the name or email address. Remove the user from the Tenant first; otherwise the operator re-creates it without data."`
 	Format string `enum:"text,json" default:"text" help:"Format of the receipt: ${enum}."`
 	Yes    bool   `help:"Skip the confirmation."`
 

@@ -32,7 +32,7 @@ type waitCommand struct {
 	DatabaseURL string        `env:"DATABASE_URL" required:"" help:"PostgreSQL URL of the application role."`
 	Timeout     time.Duration `env:"MNEMO_WAIT_TIMEOUT" default:"15m" help:"How long to wait."`
 	Erasures    bool          `env:"MNEMO_ERASURE_LEDGER" help:"Also wait until the erasure ledger is applied to the database."`
-	RestoreID   string        `env:"MNEMO_RESTORE_ID" help:"As for serve."`
+	RestoreID   string        `env:"MNEMO_RESTORE_ID" help:"The same value as for mnemo serve."`
 }
 
 // Run returns once serve and operator can start on the database.

@@ -10,8 +10,8 @@ import (
 
 // rerankFlags configure the model that sorts search results again.
 type rerankFlags struct {
-	RerankURL      string         `env:"MNEMO_RERANK_URL" help:"Base URL of a reranking endpoint, which precedes /rerank, such as https://api.cohere.com/v2. Default: results are not reranked."`
-	RerankDialect  rerank.Dialect `env:"MNEMO_RERANK_DIALECT" default:"tei" enum:"tei,cohere,jina" help:"Form of the requests: tei (text-embeddings-inference), cohere (also vLLM and Infinity) or jina."`
+	RerankURL      string         `env:"MNEMO_RERANK_URL" help:"Base URL of a reranking endpoint, without /rerank, such as https://api.cohere.com/v2. Default: results are not reranked."`
+	RerankDialect  rerank.Dialect `env:"MNEMO_RERANK_DIALECT" default:"tei" enum:"tei,cohere,jina" help:"Request format: tei (text-embeddings-inference), cohere (also vLLM and Infinity) or jina."`
 	RerankModel    string         `env:"MNEMO_RERANK_MODEL" help:"Name of the model at the reranking endpoint. Not used by tei."`
 	RerankKey      string         `env:"MNEMO_RERANK_KEY" help:"Bearer token for the reranking endpoint, if it requires one."`
 	RerankTimeout  time.Duration  `env:"MNEMO_RERANK_TIMEOUT" default:"300ms" help:"Time budget for reranking; on timeout, results are returned unreranked."`

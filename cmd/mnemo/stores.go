@@ -26,16 +26,16 @@ import (
 // databaseFlags configure the connection to PostgreSQL as the application role.
 type databaseFlags struct {
 	DatabaseURL         string `env:"DATABASE_URL" required:"" help:"PostgreSQL URL of the application role."`
-	DatabaseDirectURL   string `env:"DATABASE_DIRECT_URL" help:"URL that reaches PostgreSQL directly if --database-url leads to a pooler. Notifications and the job queue use it."`
+	DatabaseDirectURL   string `env:"DATABASE_DIRECT_URL" help:"URL that reaches PostgreSQL directly if --database-url points to a pooler. Notifications and the job queue use it."`
 	DatabaseConnections int32  `env:"MNEMO_DATABASE_CONNECTIONS" default:"20" help:"Maximum number of connections to PostgreSQL."`
-	RestoreID           string `env:"MNEMO_RESTORE_ID" help:"Any value that differs from the previous one after the database was restored without pg_restore, such as from a snapshot."`
+	RestoreID           string `env:"MNEMO_RESTORE_ID" help:"Change this value after you restore the database without pg_restore, such as from a snapshot."`
 
 	metrics *telemetry.Metrics // records the expiry of the server's certificate; may be nil
 }
 
 // milvusFlags configure the vector index.
 type milvusFlags struct {
-	Index          string `env:"MNEMO_INDEX" enum:"milvus,none" default:"milvus" help:"Index of the vectors: milvus, or none. With none, searches score all vectors of the user in PostgreSQL (docs/install.md)."`
+	Index          string `env:"MNEMO_INDEX" enum:"milvus,none" default:"milvus" help:"Index of the vectors: milvus, or none. With none, each search scores all vectors of the user, which are in PostgreSQL (docs/install.md)."`
 	MilvusAddress  string `env:"MILVUS_ADDRESS" help:"Address of Milvus: host:port, or https://host:port for TLS. Required with --index=milvus. With --index=none, it is used to drop the partitions that tenants left."`
 	MilvusUsername string `env:"MILVUS_USERNAME" help:"Milvus user, if authentication is enabled."`
 	MilvusPassword string `env:"MILVUS_PASSWORD" help:"Password of the Milvus user."`

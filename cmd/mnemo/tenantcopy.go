@@ -14,7 +14,7 @@ import (
 
 type copyCommand struct {
 	OwnerURL       string `name:"database-owner-url" env:"DATABASE_OWNER_URL" required:"" help:"PostgreSQL URL of the role that owns the database."`
-	TargetOwnerURL string `name:"target-database-owner-url" env:"MNEMO_TARGET_DATABASE_OWNER_URL" required:"" help:"PostgreSQL URL of the role that owns the target database. It must have the same schema version and another cell."`
+	TargetOwnerURL string `name:"target-database-owner-url" env:"MNEMO_TARGET_DATABASE_OWNER_URL" required:"" help:"PostgreSQL URL of the role that owns the target database. It must have the same schema version and a different cell number."`
 	Tenant         string `arg:"" name:"name" help:"Tenant to copy: namespace/name, or its UID or ID. It must be suspended or retained."`
 	Format         string `enum:"text,json" default:"text" help:"Format of the report: ${enum}."`
 }

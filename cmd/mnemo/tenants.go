@@ -251,7 +251,7 @@ func (c *retireCommand) retireTenant(ctx context.Context, db *postgres.DB) error
 	}
 	name := record.Namespace + "/" + record.Name
 	if record.State != tenant.Active {
-		return fault.New(fault.Conflict, "tenant %s is %s already", name, record.State)
+		return fault.New(fault.Conflict, "tenant %s is already %s", name, record.State)
 	}
 	if !c.Yes {
 		if err := confirm(os.Stdin, os.Stdout, "This revokes the access of all users. Type "+name+" to confirm: ", name); err != nil {

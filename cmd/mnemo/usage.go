@@ -34,7 +34,7 @@ type usageCommand struct {
 type exportUsageCommand struct {
 	databaseFlags
 	Day       string `required:"" help:"Day in UTC that has ended: YYYY-MM-DD or yesterday."`
-	Tenant    string `help:"Tenant: namespace/name, or its UID or ID; of a deleted tenant its ID. Default: all tenants."`
+	Tenant    string `help:"Tenant: namespace/name, UID or ID; for a deleted tenant, its ID. Default: all tenants."`
 	Format    string `enum:"lines,batch" default:"lines" help:"Format: ${enum}. lines is one event in JSON per line; batch is the JSON batch format of CloudEvents."`
 	Sink      string `help:"URL to which batches of events are posted instead of writing them."`
 	SinkToken string `env:"MNEMO_USAGE_SINK_TOKEN" help:"Bearer token for the sink."`

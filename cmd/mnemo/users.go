@@ -20,7 +20,7 @@ var emailPattern = regexp.MustCompile(`^[^@\s]+@[^@\s]+$`)
 // managed in their Tenant.
 type usersCommand struct {
 	List    listUsersCommand   `cmd:"" help:"List the users of a tenant who signed in with an identity provider, and the removed addresses."`
-	Remove  removeUserCommand  `cmd:"" help:"End the access of a user immediately and reject further sign-ins. The deletion policy of the Tenant decides about the data."`
+	Remove  removeUserCommand  `cmd:"" help:"End the access of a user immediately and reject further sign-ins. The Tenant's deletion policy determines whether the data is kept."`
 	Restore restoreUserCommand `cmd:"" help:"Permit a user who was removed with this command line to sign in again."`
 }
 
@@ -77,7 +77,7 @@ func (c *removeUserCommand) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Printf("removed %s: ended the access of %d users, and rejecting sign-ins\n", c.Email, ended)
+		_, err = fmt.Printf("removed %s: ended the access of %d users; further sign-ins are rejected\n", c.Email, ended)
 		return err
 	})
 }

@@ -33,7 +33,7 @@ type webhookFlags struct {
 
 type createWebhookCommand struct {
 	webhookFlags
-	Target string   `name:"url" required:"" help:"URL to which events are posted. http is possible only to networks that --webhook-networks of the API servers allows."`
+	Target string   `name:"url" required:"" help:"URL to which events are posted. http is allowed only for networks in --webhook-networks of the API servers."`
 	Events []string `default:"*" help:"Events: verbs of the audit log such as memory.create, memory.* or *."`
 }
 
