@@ -92,12 +92,12 @@ func (s *Server) actFor(ctx context.Context, who tenant.Identity, user string, c
 		if err != nil {
 			return tenant.Identity{}, err
 		}
-		acting = tenant.Identity{Scope: found.Scope, Generation: found.Generation}
+		acting = tenant.Identity{Scope: found.Scope, Placement: found.Placement, Generation: found.Generation}
 		if found.User != tenant.NoUser { // another replica may create the user
 			s.Cache.put(key, acting, epoch)
 		}
 	}
-	who.Scope, who.Generation, who.UserName = acting.Scope, acting.Generation, user
+	who.Scope, who.Placement, who.Generation, who.UserName = acting.Scope, acting.Placement, acting.Generation, user
 	return who, nil
 }
 

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -245,5 +247,33 @@ func TestApplicationRate(t *testing.T) {
 	}
 	if got := h.call(t, other, "GET", "/api/buckets", "", headerUser, "c"); got.status != 200 || got.header.Get("RateLimit-Limit") != "1000000" {
 		t.Errorf("another application: %d, limit %s", got.status, got.header.Get("RateLimit-Limit"))
+	}
+}
+
+// placedUsers has one user of applications, whose vectors are at a location of their own.
+type placedUsers struct {
+	fakeUsers
+	acting tenant.ActingUser
+}
+
+func (p placedUsers) ActFor(context.Context, tenant.Identity, string, bool) (tenant.ActingUser, error) {
+	return p.acting, nil
+}
+
+// An application acts with the location of its user's vectors, not with that of its key, also when the user is cached.
+func TestActForUsesLocationOfUser(t *testing.T) {
+	t.Parallel()
+	want := tenant.ActingUser{Scope: tenant.Scope{Tenant: "one", User: 9}, Placement: placement.Location{Collection: "next", Partition: "p"}, Generation: 2}
+	h := newTestServer(t, func(c *Config) { c.Users = placedUsers{acting: want} })
+	key := tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: 8}, Placement: placement.Location{Collection: "current", Partition: "p"}, Generation: 1,
+		Application: &tenant.Application{ID: 8, Name: "web"}}
+	for range 2 {
+		who, err := h.actFor(t.Context(), key, "ada", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, tenant.ActingUser{Scope: who.Scope, Placement: who.Placement, Generation: who.Generation}); diff != "" {
+			t.Errorf("actFor (-want +got):\n%s", diff)
+		}
 	}
 }

@@ -21,7 +21,7 @@ func (f fakeUsers) ActFor(_ context.Context, key tenant.Identity, name string, c
 	if i < 0 && create {
 		i, f.acting = len(f.acting), append(f.acting, name)
 	}
-	acting := tenant.ActingUser{Scope: tenant.Scope{Tenant: key.Tenant}}
+	acting := tenant.ActingUser{Scope: tenant.Scope{Tenant: key.Tenant}, Placement: key.Placement, Generation: key.Generation}
 	if i >= 0 {
 		acting.User = tenant.UserID(1000 + i)
 	}

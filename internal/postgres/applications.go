@@ -163,7 +163,7 @@ func (d *DB) ActFor(ctx context.Context, key tenant.Identity, name string, creat
 		return tenant.ActingUser{}, fmt.Errorf("find the application's user: %w", mapError(err))
 	}
 	if acting.User == tenant.NoUser {
-		acting.Generation = key.Generation
+		acting.Placement, acting.Generation = key.Placement, key.Generation
 	}
 	return acting, nil
 }
@@ -175,6 +175,7 @@ func findApplicationUser(ctx context.Context, q *db.Queries, id tenant.ID, name 
 	}
 	return tenant.ActingUser{
 		Scope:      tenant.Scope{Tenant: id, User: tenant.UserID(row.ID)}, // NoUser without a row
+		Placement:  placement.Location{Cell: row.Cell, Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
 		Generation: placement.GenerationID(row.GenerationID),
 	}, nil
 }

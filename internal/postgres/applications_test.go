@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -387,5 +389,49 @@ func BenchmarkApplicationUsers(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// During a canary, each user of an application is served with the location of the generation of its vectors, which may be
+// another one than that of the key.
+func TestActForDuringCanary(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Users = 30 })
+	key := b.application(t, 0, webApplication())
+	exec(t, b.owner, `with target as (insert into embedding_generations (name, dimensions) values ('next', 2) returning id)
+		insert into embedding_migrations (target_id, phase, canary_percent, canary_seconds, rate) select id, 'canary', 50, 3600, 0 from target`)
+	exec(t, b.owner, `insert into embedding_targets (tenant_id, generation, collection, partition, shared, state)
+		values ($1, 'next', 'next_vectors', 'next_partition', false, 'ready')`, string(key.Tenant))
+	next := placement.GenerationID(b.number(t, "select id from embedding_generations where name = 'next'"))
+	locations := map[placement.GenerationID]placement.Location{
+		key.Generation: key.Placement, next: {Collection: "next_vectors", Partition: "next_partition"},
+	}
+	if key.Generation == next {
+		t.Fatal("the key is in the canary, so that users outside of it are not tested")
+	}
+	served := map[placement.GenerationID]int{}
+	for i := range 20 {
+		acting, err := b.ActFor(t.Context(), key, fmt.Sprint("user", i), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		served[acting.Generation]++
+		if acting.Placement != locations[acting.Generation] {
+			t.Errorf("user %d is served with generation %d at %+v, want %+v", acting.User, acting.Generation, acting.Placement, locations[acting.Generation])
+		}
+		id, err := b.CreateExtraction(t.Context(), acting.Scope, extract.Input{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, _, err := b.OpenExtraction(t.Context(), extract.Args{Tenant: acting.Tenant, User: acting.User, Extraction: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if who.Placement != acting.Placement || who.Generation != acting.Generation {
+			t.Errorf("the extraction is stored with generation %d at %+v, want %d at %+v", who.Generation, who.Placement, acting.Generation, acting.Placement)
+		}
+	}
+	if served[key.Generation] == 0 || served[next] == 0 {
+		t.Errorf("%v users are served with each generation, want some with both", served)
 	}
 }

@@ -65,11 +65,8 @@ func (d *DB) OpenExtraction(ctx context.Context, a extract.Args) (tenant.Identit
 		if err != nil {
 			return err
 		}
-		state, err := readPlacement(ctx, q, a.Tenant)
-		if err != nil {
-			return err
-		}
-		who.UserName, who.Placement, who.Generation = row.UserName, state.Current.Location, placement.GenerationID(row.GenerationID)
+		who.UserName, who.Generation = row.UserName, placement.GenerationID(row.GenerationID)
+		who.Placement = placement.Location{Cell: row.Cell, Collection: row.Collection, Partition: row.Partition, Shared: row.Shared}
 		x.Stored = int(row.Stored)
 		if row.Facts != "" {
 			if err := json.Unmarshal([]byte(row.Facts), &x.Facts); err != nil {

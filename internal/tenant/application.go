@@ -160,6 +160,7 @@ type ApplicationUser struct {
 // ActingUser is the user for whom an application acts.
 type ActingUser struct {
 	Scope
+	Placement  placement.Location
 	Generation placement.GenerationID // of the vectors that serve the user
 }
 

@@ -51,7 +51,9 @@ func (q *Queries) DeleteApplication(ctx context.Context, arg DeleteApplicationPa
 }
 
 const findApplicationUser = `-- name: FindApplicationUser :one
-select u.id, p.generation_id from users u
+select u.id, p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared,
+    p.generation_id::smallint as generation_id
+from users u
 cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = u.tenant_id and x.user_id = u.id limit 1) p
 where u.tenant_id = $1 and u.name = $2 and u.kind = 'application_user' and u.active
 `
@@ -63,15 +65,26 @@ type FindApplicationUserParams struct {
 
 type FindApplicationUserRow struct {
 	ID           int64
+	Cell         string
+	Collection   string
+	Partition    string
+	Shared       bool
 	GenerationID int16
 }
 
-// The user and the placement generation that serves it, if it exists.
+// The user and the location and generation that serve it, if it exists.
 // The placement has a limit, as in Identify.
 func (q *Queries) FindApplicationUser(ctx context.Context, arg FindApplicationUserParams) (FindApplicationUserRow, error) {
 	row := q.db.QueryRow(ctx, findApplicationUser, arg.TenantID, arg.Name)
 	var i FindApplicationUserRow
-	err := row.Scan(&i.ID, &i.GenerationID)
+	err := row.Scan(
+		&i.ID,
+		&i.Cell,
+		&i.Collection,
+		&i.Partition,
+		&i.Shared,
+		&i.GenerationID,
+	)
 	return i, err
 }
 

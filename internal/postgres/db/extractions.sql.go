@@ -178,10 +178,12 @@ func (q *Queries) InsertExtraction(ctx context.Context, arg InsertExtractionPara
 }
 
 const openExtraction = `-- name: OpenExtraction :one
-select x.input::text as input, coalesce(x.facts::text, '')::text as facts, x.stored, u.name as user_name, p.generation_id
+select x.input::text as input, coalesce(x.facts::text, '')::text as facts, x.stored, u.name as user_name,
+    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared,
+    p.generation_id::smallint as generation_id
 from extractions x
 join users u on u.tenant_id = x.tenant_id and u.id = x.user_id and not u.purging
-join user_placements p on p.tenant_id = x.tenant_id and p.user_id = x.user_id
+cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements y where y.tenant_id = x.tenant_id and y.user_id = x.user_id limit 1) p
 where x.tenant_id = $1 and x.user_id = $2 and x.id = $3 and x.finished_at is null
 `
 
@@ -196,10 +198,14 @@ type OpenExtractionRow struct {
 	Facts        string
 	Stored       int32
 	UserName     string
+	Cell         string
+	Collection   string
+	Partition    string
+	Shared       bool
 	GenerationID int16
 }
 
-// An unfinished extraction, and the placement generation that serves its user.
+// An unfinished extraction, and the location and generation that serve its user. The placement has a limit, as in Identify.
 func (q *Queries) OpenExtraction(ctx context.Context, arg OpenExtractionParams) (OpenExtractionRow, error) {
 	row := q.db.QueryRow(ctx, openExtraction, arg.TenantID, arg.UserID, arg.ID)
 	var i OpenExtractionRow
@@ -208,6 +214,10 @@ func (q *Queries) OpenExtraction(ctx context.Context, arg OpenExtractionParams) 
 		&i.Facts,
 		&i.Stored,
 		&i.UserName,
+		&i.Cell,
+		&i.Collection,
+		&i.Partition,
+		&i.Shared,
 		&i.GenerationID,
 	)
 	return i, err
