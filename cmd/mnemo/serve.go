@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -112,9 +113,9 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return c.serve(ctx, server, c.listener(s.db, cache, log), func(ctx context.Context) error {
+	return c.serve(ctx, server, c.listener(s.db, cache, log), workers, func(ctx context.Context) error {
 		stopReporting()
-		return errors.Join(workers.Stop(ctx), stopTracing(ctx))
+		return stopTracing(ctx)
 	}, log)
 }
 
@@ -136,8 +137,11 @@ func (c *serveCommand) awaitErasures(ctx context.Context, s *stores, log *slog.L
 }
 
 // serve serves HTTP and metrics and runs listen, which receives database
-// notifications, until the context ends. Then it drains requests and calls stop.
-func (c *serveCommand) serve(ctx context.Context, server *apiserver.Server, listen, stop func(context.Context) error, log *slog.Logger) error {
+// notifications, until the context ends. Then it drains requests while it stops the workers, because a request may last
+// until the timeout, and calls finish.
+func (c *serveCommand) serve(ctx context.Context, server *apiserver.Server, listen func(context.Context) error, workers stopper,
+	finish func(context.Context) error, log *slog.Logger,
+) error {
 	public, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for HTTP (--listen): %w", err)
@@ -161,7 +165,12 @@ func (c *serveCommand) serve(ctx context.Context, server *apiserver.Server, list
 		log.Info("shutting down", "timeout", shutdownTimeout.String())
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
-		return errors.Join(server.Shutdown(ctx), stop(ctx), metrics.Shutdown(ctx))
+		var stopped error
+		var wait sync.WaitGroup
+		wait.Go(func() { stopped = workers.Stop(ctx) })
+		drained := server.Shutdown(ctx)
+		wait.Wait()
+		return errors.Join(drained, stopped, finish(ctx), metrics.Shutdown(ctx))
 	})
 	return group.Wait()
 }
