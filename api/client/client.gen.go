@@ -1728,7 +1728,7 @@ type ClientInterface interface {
 
 	// DeleteAccountWithBody Delete all data of the user
 	//
-	// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
+	// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background. Changes that are made meanwhile to objects that existed before the request, such as a message added to a conversation, are deleted with them.
 	//
 	// Scope: `write`.
 	//
@@ -1739,7 +1739,7 @@ type ClientInterface interface {
 
 	// DeleteAccount Delete all data of the user
 	//
-	// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
+	// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background. Changes that are made meanwhile to objects that existed before the request, such as a message added to a conversation, are deleted with them.
 	//
 	// Scope: `write`.
 	//
@@ -2306,7 +2306,7 @@ type ClientInterface interface {
 
 // DeleteAccountWithBody Delete all data of the user
 //
-// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
+// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background. Changes that are made meanwhile to objects that existed before the request, such as a message added to a conversation, are deleted with them.
 //
 // Scope: `write`.
 //
@@ -2327,7 +2327,7 @@ func (c *Requests) DeleteAccountWithBody(ctx context.Context, contentType string
 
 // DeleteAccount Delete all data of the user
 //
-// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
+// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background. Changes that are made meanwhile to objects that existed before the request, such as a message added to a conversation, are deleted with them.
 //
 // Scope: `write`.
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/archive"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -283,6 +284,69 @@ func TestPurgeAfterClockStep(t *testing.T) {
 		if n != 0 && table != "tokens" {
 			t.Errorf("%d rows of %s are left", n, table)
 		}
+	}
+}
+
+// A purge deletes everything that existed when it began, also what was changed or undeleted since.
+func TestPurgeDeletesChangedObjects(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	alice := b.users[0]
+	bucket := b.createBucket(t, alice, "Work")
+	var memories, conversations []string
+	for n := range 4 {
+		memories = append(memories, b.remember(t, alice, fmt.Sprint("memory ", n), nil))
+		conversations = append(conversations, b.upsert(t, alice, newConversation(fmt.Sprint(n), n, 3)).Conversation.ID)
+	}
+	undo, err := b.Conversations().DeleteUndoable(t.Context(), alice, conversations[3:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	cutoff, err := b.Accounts().BeginPurge(t.Context(), alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Conversations().Undelete(t.Context(), alice, undo.Undo); !fault.Is(err, fault.NotFound) {
+		t.Errorf("undo of an earlier deletion: %v, want NotFound", err)
+	}
+
+	if out := b.upsert(t, alice, newConversation("0", 0, 4)); out.Conversation.ID != conversations[0] || out.Added != 1 {
+		t.Fatalf("Upsert = %+v, want a message added to %s", out, conversations[0])
+	}
+	replaced := newConversation("1", 1, 3)
+	replaced.Messages[2].Text = "replaced"
+	b.upsert(t, alice, replaced)
+	b.setFlags(t, alice, chat.Flags{Pinned: yes()}, conversations[1])
+	b.setFlags(t, alice, chat.Flags{Excluded: yes()}, conversations[2])
+	if undo, err = b.Conversations().DeleteUndoable(t.Context(), alice, conversations[2:3]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Conversations().Undelete(t.Context(), alice, undo.Undo); err != nil {
+		t.Fatal(err)
+	}
+	edited, name := "edited", "Renamed"
+	_, err = b.Memories().Update(t.Context(), alice, memory.Edit{UpdateInput: memory.UpdateInput{ID: memories[0], Text: &edited, Bucket: memory.BucketRef{ID: bucket}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.merge(t, alice, b.remember(t, alice, "new", nil), memories[1])
+	forgotten, err := b.Memories().DeleteUndoable(t.Context(), alice, memories[2:3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Memories().Undelete(t.Context(), alice, forgotten.Undo); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.UpdateBucket(t.Context(), alice, bucket, memory.BucketUpdate{Name: &name}); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := account.Purge(t.Context(), b.Accounts(), alice, cutoff); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"buckets": 1, "memories": 1, "memory_versions": 1, "units": 1} // the new memory
+	if diff := cmp.Diff(want, b.rowsOfUser(t, alice)); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 }
 

@@ -443,7 +443,7 @@ func (q *Queries) LockConversations(ctx context.Context, arg LockConversationsPa
 const updateConversation = `-- name: UpdateConversation :exec
 update conversations set platform_name = $1, title = $2, message_count = $3,
     token_count = $4, bytes = $5, import_id = $6, created_at = $7,
-    updated_at = $8, exported_at = $9::timestamptz, imported_at = now()
+    updated_at = $8, exported_at = $9::timestamptz
 where tenant_id = $10 and user_id = $11 and id = $12
 `
 
@@ -462,6 +462,7 @@ type UpdateConversationParams struct {
 	ID           string
 }
 
+// Keeps imported_at, so that a purge that began before the update still deletes the conversation.
 func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversationParams) error {
 	_, err := q.db.Exec(ctx, updateConversation,
 		arg.PlatformName,

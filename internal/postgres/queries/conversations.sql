@@ -28,9 +28,10 @@ select * from conversations where tenant_id = @tenant_id and user_id = @user_id 
 select * from conversations where tenant_id = @tenant_id and user_id = @user_id and platform = @platform and external_id = @external_id;
 
 -- name: UpdateConversation :exec
+-- Keeps imported_at, so that a purge that began before the update still deletes the conversation.
 update conversations set platform_name = @platform_name, title = @title, message_count = @message_count,
     token_count = @token_count, bytes = @bytes, import_id = @import_id, created_at = @created_at,
-    updated_at = @updated_at, exported_at = sqlc.narg('exported_at')::timestamptz, imported_at = now()
+    updated_at = @updated_at, exported_at = sqlc.narg('exported_at')::timestamptz
 where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: ListConversations :many

@@ -16,7 +16,7 @@ export interface paths {
         post?: never;
         /**
          * Delete all data of the user
-         * @description Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
+         * @description Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background. Changes that are made meanwhile to objects that existed before the request, such as a message added to a conversation, are deleted with them.
          *
          *     Scope: `write`.
          */
