@@ -86,7 +86,7 @@ type NewMemory struct {
 	// Repeats are further texts of which the memory is a duplicate, in any bucket and with
 	// any attributes if it has none.
 	Repeats []Repeat
-	// Similar are reported in Created, also to a retry.
+	// Similar are reported in Created, also to a retry, as far as they exist then.
 	Similar  []SimilarMemory
 	Prepared Prepared // optional
 }
@@ -94,7 +94,7 @@ type NewMemory struct {
 // SimilarMemory is a memory that says nearly the same as a new one.
 type SimilarMemory struct {
 	ID    string  `json:"id"`
-	Text  string  `json:"text"`
+	Text  string  `json:"-"`     // stored responses contain no texts, which would outlive the memory
 	Score float64 `json:"score"` // 0 for unrelated and 1 for equal texts
 }
 

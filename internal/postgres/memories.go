@@ -67,7 +67,9 @@ func (m Memories) create(ctx context.Context, scope tenant.Scope, id string, in 
 	var answer memoryAnswer
 	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		answer = memoryAnswer{ID: id}
-		return respondOnce(ctx, q, scope, in.Request, &answer, func() error {
+		retry := true
+		err := respondOnce(ctx, q, scope, in.Request, &answer, func() error {
+			retry = false
 			p, err := prepareMemory(ctx, q, scope, in)
 			if err != nil {
 				return err
@@ -82,8 +84,36 @@ func (m Memories) create(ctx context.Context, scope tenant.Scope, id string, in 
 			}
 			return advanceExtraction(ctx, q, scope, in.Result)
 		})
+		if err == nil && retry {
+			answer.Similar, err = withTexts(ctx, tx, scope, answer.Similar)
+		}
+		return err
 	})
 	return answer, err
+}
+
+// withTexts returns those of the similar memories that exist, with their texts.
+func withTexts(ctx context.Context, tx db.DBTX, scope tenant.Scope, similar []memory.SimilarMemory) ([]memory.SimilarMemory, error) {
+	if len(similar) == 0 {
+		return nil, nil
+	}
+	ids := parseIDs(collect(similar, func(m memory.SimilarMemory) string { return m.ID }))
+	found, err := queryMemories(ctx, tx, len(ids), selectMemories(memoriesByID, ""), string(scope.Tenant), int64(scope.User), ids)
+	if err != nil {
+		return nil, fmt.Errorf("read similar memories: %w", err)
+	}
+	texts := make(map[string]string, len(found))
+	for _, m := range found {
+		texts[m.ID] = m.Text
+	}
+	var out []memory.SimilarMemory
+	for _, m := range similar {
+		if text, ok := texts[m.ID]; ok {
+			m.Text = text
+			out = append(out, m)
+		}
+	}
+	return out, nil
 }
 
 // memoryAnswer is the stored response of a request that created a memory.

@@ -166,23 +166,36 @@ func TestNewerMemoriesMatchTheFilter(t *testing.T) {
 	}
 }
 
-// A retry reports the near-duplicates that the first request found.
+// A retry reports the near-duplicates that the first request found, as far as they still exist, with their current texts.
 func TestSimilarMemoriesOfARetry(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
+	scope := b.users[0]
+	kept, deleted, others := b.remember(t, scope, "Lives in Munich", nil), b.remember(t, scope, "Lives in Munich.", nil), b.remember(t, b.users[1], "Munich", nil)
 	m := newMemory("lives in Munich")
 	m.Request = request("memory", "k", "body")
-	m.Similar = []memory.SimilarMemory{{ID: "x", Text: "Lives in Munich", Score: 0.9}}
-	first, err := b.Memories().Create(t.Context(), b.users[0], m)
-	if err != nil {
-		t.Fatal(err)
+	m.Similar = []memory.SimilarMemory{{ID: deleted, Text: "Lives in Munich.", Score: 0.9}, {ID: kept, Text: "Lives in Munich", Score: 0.8}, {ID: others, Text: "x", Score: 0.7}}
+	create := func() []memory.SimilarMemory {
+		t.Helper()
+		created, err := b.Memories().Create(t.Context(), scope, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return created.Similar
 	}
+	first := create()
 	m.Similar = nil
-	again, err := b.Memories().Create(t.Context(), b.users[0], m)
-	if err != nil {
+	if diff := cmp.Diff(first[:2], create()); diff != "" {
+		t.Errorf("similar memories of a retry (-want +got):\n%s", diff)
+	}
+	if _, err := b.Memories().Delete(t.Context(), scope, []string{deleted}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(first, again); diff != "" || len(first.Similar) != 1 {
-		t.Errorf("%d similar memories; the retry (-first +retry):\n%s", len(first.Similar), diff)
+	edited := "Moved to Munich"
+	if _, err := b.Memories().Update(t.Context(), scope, memory.Edit{UpdateInput: memory.UpdateInput{ID: kept, Text: &edited}}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]memory.SimilarMemory{{ID: kept, Text: edited, Score: 0.8}}, create()); diff != "" {
+		t.Errorf("similar memories after a deletion and an edit (-want +got):\n%s", diff)
 	}
 }
