@@ -156,11 +156,8 @@ func endGrant(ctx context.Context, q *db.Queries, scope tenant.Scope, id string)
 }
 
 // endDelegated ends all grants, and the tokens that users created, of a user, or of all
-// users of the tenant (0). It widens the transaction's scope to the whole tenant.
+// users of the tenant (0). They must be in the transaction's scope.
 func endDelegated(ctx context.Context, q *db.Queries, id string, user int64) error {
-	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: id, UserID: allUsers}); err != nil {
-		return err
-	}
 	if err := q.EndUserTokens(ctx, db.EndUserTokensParams{TenantID: id, UserID: user}); err != nil {
 		return err
 	}

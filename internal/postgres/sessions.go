@@ -164,9 +164,13 @@ func (d *DB) EndSession(ctx context.Context, h tenant.Hash) error {
 	return nil
 }
 
-// endAccess ends the sessions, grants and created tokens of all users of a tenant.
+// endAccess ends the sessions, grants and created tokens of all users of a tenant. It widens
+// the transaction's scope to the whole tenant.
 func endAccess(ctx context.Context, q *db.Queries, id string) error {
 	if err := q.DeleteTenantSessions(ctx, id); err != nil {
+		return err
+	}
+	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: id, UserID: allUsers}); err != nil {
 		return err
 	}
 	return endDelegated(ctx, q, id, 0)

@@ -17,11 +17,15 @@ import (
 
 // removeUser revokes the access of a user who is no longer listed. With Retain
 // the row stays, so that a user who is listed again has the same data; with
-// Delete a job deletes the data.
+// Delete a job deletes the data. It widens the transaction's scope to the whole tenant.
 func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, u db.LockUsersRow, policy tenant.DeletionPolicy) error {
 	verb := audit.UserDeactivate
 	if policy == tenant.Delete {
 		verb = audit.UserDelete
+	}
+	// Without a scope, row-level security hides the extractions, grants and created tokens.
+	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: id, UserID: allUsers}); err != nil {
+		return err
 	}
 	err := auditUser(ctx, q, id, u.ID, verb)
 	if err != nil {

@@ -2,9 +2,11 @@ package postgres_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -81,4 +83,81 @@ func TestRemovedUsersDataGoesByPolicy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The messages of pending extractions are deleted together with the access of a user, before the job deletes the other rows.
+func TestRemovalDeletesExtractions(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(*testing.T, *testBundle) (removed, other tenant.Scope){
+		"EraseApplicationUser": func(t *testing.T, b *testBundle) (removed, other tenant.Scope) {
+			t.Helper()
+			who := b.application(t, 0, webApplication())
+			removed, other = b.actFor(t, who, "u1", true), b.actFor(t, who, "u2", true)
+			b.extract(t, removed, other)
+			if err := b.EraseApplicationUser(t.Context(), who, "u1"); err != nil {
+				t.Fatal(err)
+			}
+			return removed, other
+		},
+		"RemoveExternalUser": func(t *testing.T, b *testBundle) (removed, other tenant.Scope) {
+			t.Helper()
+			spec := b.specs[0]
+			spec.DeletionPolicy, spec.OIDC = tenant.Delete, tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.test"}}
+			if _, err := b.Apply(t.Context(), spec); err != nil {
+				t.Fatal(err)
+			}
+			removed = b.signInExternal(t, "ann@acme.test")
+			b.extract(t, removed, b.users[0])
+			if n, err := b.RemoveExternalUser(t.Context(), spec.ID, "ann@acme.test"); err != nil || n != 1 {
+				t.Fatalf("RemoveExternalUser = %d, %v", n, err)
+			}
+			return removed, b.users[0]
+		},
+		"Apply": func(t *testing.T, b *testBundle) (removed, other tenant.Scope) {
+			t.Helper()
+			b.extract(t, b.users[0], b.users[1])
+			spec := b.specs[0]
+			spec.DeletionPolicy, spec.Users = tenant.Delete, []tenant.UserSpec{{Name: "bob"}}
+			if _, err := b.Apply(t.Context(), spec); err != nil {
+				t.Fatal(err)
+			}
+			return b.users[0], b.users[1]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, nil)
+			removed, other := remove(t, b)
+			for scope, want := range map[tenant.Scope]int{removed: 0, other: 1} {
+				if n := b.count(t, "select count(*) from extractions where tenant_id = $1 and user_id = $2", scope.Tenant, scope.User); n != want {
+					t.Errorf("user %d has %d extractions, want %d", scope.User, n, want)
+				}
+			}
+		})
+	}
+}
+
+// extract creates an extraction of each user.
+func (b *testBundle) extract(t *testing.T, scopes ...tenant.Scope) {
+	t.Helper()
+	for _, scope := range scopes {
+		if _, err := b.CreateExtraction(t.Context(), scope, extract.Input{Messages: []extract.Message{{Role: "user", Text: "secret"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// signInExternal signs in a user of an identity provider.
+func (b *testBundle) signInExternal(t *testing.T, email string) tenant.Scope {
+	t.Helper()
+	session := tenant.HashSecret(email)
+	in := tenant.ExternalSignIn{ExternalUser: tenant.ExternalUser{Issuer: "https://id.test", Subject: email, Email: email}, Address: "192.0.2.1", Session: session, Lifetime: time.Hour}
+	if err := b.SignInExternal(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	who, err := b.Session(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who.Scope
 }
