@@ -387,18 +387,20 @@ func (f fakeChats) Passages(_ context.Context, scope tenant.Scope, places []chat
 	u, end, err := f.begin(scope)
 	defer end()
 	var out []chat.Passage
-	for _, c := range u.conversations {
-		for i, m := range u.messages[c.ID] {
-			if slices.Contains(places, chat.Position{Conversation: c.ID, Index: i}) {
-				p := chat.Passage{Conversation: c, Message: m}
-				for j := max(0, i-around); j <= i+around && j < len(u.messages[c.ID]); j++ {
-					if j != i {
-						p.Context = append(p.Context, u.messages[c.ID][j])
-					}
-				}
-				out = append(out, p)
+	for _, at := range places {
+		c := slices.IndexFunc(u.conversations, func(c chat.Conversation) bool { return c.ID == at.Conversation })
+		messages := u.messages[at.Conversation]
+		if c < 0 || at.Index >= len(messages) {
+			continue
+		}
+		p := chat.Passage{Position: at, Conversation: u.conversations[c], Message: messages[at.Index], Length: len(messages[at.Index].Text)}
+		p.Message.Text = p.Message.Text[at.Start:at.End]
+		for j := max(0, at.Index-around); j <= at.Index+around && j < len(messages); j++ {
+			if j != at.Index {
+				p.Context = append(p.Context, messages[j])
 			}
 		}
+		out = append(out, p)
 	}
 	return out, err
 }

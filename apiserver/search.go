@@ -15,7 +15,7 @@ type searchInput struct {
 		Query         string   `json:"query" minLength:"1" doc:"A search query in natural language."`
 		Limit         *integer `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of passages; default 20."`
 		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude."`
-		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4."`
+		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4. The farthest are omitted if their texts have more than 256 KiB together."`
 		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Do not sort the results again with the reranker, if one is configured."`
 		MinScore      *float64 `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all."`
 		Ranking       *string  `json:"ranking,omitempty" enum:"fused,lexical,dense" doc:"How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense)."`
@@ -96,7 +96,7 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 
 func resultOf(r chat.SearchResult) searchResultBody {
 	out := searchResultBody{
-		ConversationID: r.Conversation.ID, Title: r.Conversation.Title, Text: r.Text, Score: r.Score,
+		ConversationID: r.Conversation.ID, Title: r.Conversation.Title, Text: r.Message.Text, Score: r.Score,
 		Timestamp: chat.Stamp(r.Message.CreatedAt), Sender: string(r.Message.Sender), MessageIndex: r.Message.Index,
 		Context: make([]contextMessageBody, len(r.Context)),
 	}

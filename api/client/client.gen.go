@@ -1127,7 +1127,7 @@ type SearchAllRequest struct {
 	// AsOf Answer from what was known at this ISO 8601 time: only memories stored and messages written until then; a date includes the whole day.
 	AsOf *string `json:"asOf,omitempty"`
 
-	// ContextChunks The number of messages of context on either side of a passage; default 4.
+	// ContextChunks The number of messages of context on either side of a passage; default 4. The farthest are omitted if their texts have more than 256 KiB together.
 	ContextChunks *int64 `json:"contextChunks,omitempty"`
 
 	// Filter Only memories that match this filter. Conversations have none of its fields, so include must not contain chats.
@@ -1157,7 +1157,7 @@ type SearchRequest struct {
 	// AsOf Answer from what was known at this ISO 8601 time: only messages written until then; a date includes the whole day.
 	AsOf *string `json:"asOf,omitempty"`
 
-	// ContextChunks The number of messages of context on either side; default 4.
+	// ContextChunks The number of messages of context on either side; default 4. The farthest are omitted if their texts have more than 256 KiB together.
 	ContextChunks *int64 `json:"contextChunks,omitempty"`
 
 	// DateFrom Only conversations created at or after this ISO 8601 date or time.

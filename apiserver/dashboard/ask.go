@@ -85,7 +85,7 @@ func sourceResult(query string, titles map[string]string, s chat.RecallSource) r
 	if m := s.Memory; m != nil {
 		return memoryResult(query, memory.Memory{ID: m.ID, Text: m.Text, CreatedAt: m.At})
 	}
-	return passageResult(query, titles, chat.SearchResult{Passage: chat.Passage{Conversation: s.Conversation, Message: s.Message}, Text: s.Message.Text})
+	return passageResult(query, titles, chat.SearchResult{Passage: s.Passage})
 }
 
 // piecesOf splits an answer at its citations.

@@ -101,8 +101,8 @@ func memoryResult(query string, m memory.Memory) result {
 
 func passageResult(query string, titles map[string]string, r chat.SearchResult) result {
 	return result{
-		Path: passagePath(r.Conversation.ID, r.Message.Index, r.Start, r.Start+len(r.Text)), Title: titles[r.Conversation.ID],
-		Passage: &r.Passage, Text: fragments(query, r.Text, foundText),
+		Path: passagePath(r.Conversation.ID, r.Message.Index, r.Start, r.End), Title: titles[r.Conversation.ID],
+		Passage: &r.Passage, Text: fragments(query, r.Message.Text, foundText),
 	}
 }
 

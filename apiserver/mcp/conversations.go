@@ -257,7 +257,7 @@ func passageOf(r chat.SearchResult) passageOut {
 		ConversationID: r.Conversation.ID, Title: r.Conversation.Title, Platform: r.Conversation.Platform, Score: r.Score,
 		Message: messageOf(r.Message), Context: make([]messageOut, len(r.Context)),
 	}
-	out.Message.Cut, out.Message.Text = len(r.Text) < len(r.Message.Text), r.Text
+	out.Message.Cut = len(r.Message.Text) < r.Length
 	for i, m := range r.Context {
 		out.Context[i] = messageOf(m)
 		out.Context[i].Text = clip(m.Text, longestContext)

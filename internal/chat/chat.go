@@ -142,23 +142,30 @@ type PassageStore interface {
 	// HasPlatform reports whether the user has an active conversation of one of
 	// the platforms. Names are in lower case and compared without case.
 	HasPlatform(ctx context.Context, scope tenant.Scope, names []string) (bool, error)
-	// Passages returns, for each position, the message with up to around
-	// messages on either side. Positions that no longer exist are omitted.
+	// Passages returns, for each position, the piece of the message with up to around
+	// messages on either side: the nearest ones, with MaxContext bytes of text together.
+	// Positions that no longer exist are omitted.
 	Passages(ctx context.Context, scope tenant.Scope, positions []Position, around int) ([]Passage, error)
 	// Openings returns the beginning of the first message of each conversation that
 	// exists, by id; of the user's first one if it is among the first messages.
 	Openings(ctx context.Context, scope tenant.Scope, ids []string) (map[string]string, error)
 }
 
-// Position is the position of a message.
+// MaxContext is the maximum length of the texts around a message in a passage, in bytes.
+const MaxContext = 256 << 10
+
+// Position is the position of a piece of a message.
 type Position struct {
 	Conversation string
-	Index        int
+	Index        int // of the message
+	Start, End   int // byte range of the piece in its text
 }
 
-// Passage is a message with its conversation and the surrounding messages.
+// Passage is a piece of a message with its conversation and the surrounding messages.
 type Passage struct {
+	Position
 	Conversation Conversation
-	Message      Message
+	Message      Message   // its text is the piece
+	Length       int       // of the whole text of the message, in bytes
 	Context      []Message // in order, without Message
 }

@@ -123,12 +123,16 @@ func (f *fakes) HasPlatform(_ context.Context, _ tenant.Scope, names []string) (
 // Passages returns passages in reverse order: the order is unspecified.
 func (f *fakes) Passages(_ context.Context, _ tenant.Scope, places []Position, _ int) ([]Passage, error) {
 	var out []Passage
-	for _, c := range f.conversations {
-		for _, m := range f.messages[c.ID] {
-			if slices.Contains(places, Position{c.ID, m.Index}) {
-				out = append([]Passage{{Conversation: c, Message: m}}, out...)
-			}
+	for _, at := range places {
+		c := slices.IndexFunc(f.conversations, func(c Conversation) bool { return c.ID == at.Conversation })
+		m := slices.IndexFunc(f.messages[at.Conversation], func(m Message) bool { return m.Index == at.Index })
+		if c < 0 || m < 0 {
+			continue
 		}
+		found := f.messages[at.Conversation][m]
+		length := len(found.Text)
+		found.Text = found.Text[at.Start:at.End]
+		out = append([]Passage{{Position: at, Conversation: f.conversations[c], Message: found, Length: length}}, out...)
 	}
 	return out, f.storeFails
 }

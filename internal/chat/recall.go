@@ -109,10 +109,9 @@ type Recollection struct {
 
 // RecallSource is a message or a memory that Content cites.
 type RecallSource struct {
-	Memory       *RecalledMemory // nil for a message
-	Conversation Conversation
-	Message      Message
-	Score        float64 // 0 to 1: the probability that it is relevant
+	Memory  *RecalledMemory // nil for a message
+	Passage                 // its best piece, without context
+	Score   float64         // 0 to 1: the probability that it is relevant
 }
 
 // Recall answers each question, in order, from the user's active conversations,

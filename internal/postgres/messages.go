@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -137,10 +138,13 @@ func (d *DB) HasPlatform(ctx context.Context, scope tenant.Scope, names []string
 // Passages implements chat.PassageStore. It omits positions in conversations
 // that are not active.
 func (d *DB) Passages(ctx context.Context, scope tenant.Scope, positions []chat.Position, around int) ([]chat.Passage, error) {
-	p := db.PassagesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Around: integer(around), Most: integer(2*around + 1)}
+	p := db.PassagesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Around: integer(around), Most: integer(2*around + 1), Bytes: chat.MaxContext}
+	var known []chat.Position
 	for _, at := range positions {
-		if id, ok := parseID(at.Conversation); ok {
+		if id, ok := parseID(at.Conversation); ok && at.Start >= 0 && at.Start < at.End {
+			known = append(known, at)
 			p.Ids, p.Seqs = append(p.Ids, id), append(p.Seqs, integer(at.Index))
+			p.Starts, p.Ends = append(p.Starts, integer(at.Start)), append(p.Ends, integer(at.End))
 		}
 	}
 	var rows []db.PassagesRow
@@ -158,7 +162,7 @@ func (d *DB) Passages(ctx context.Context, scope tenant.Scope, positions []chat.
 		for n < len(rows) && rows[n].N == rows[0].N {
 			n++
 		}
-		if p, ok := toPassage(rows[:n]); ok {
+		if p, ok := toPassage(known[rows[0].N-1], rows[:n]); ok {
 			out = append(out, p)
 		}
 		rows = rows[n:]
@@ -183,20 +187,21 @@ func (d *DB) Openings(ctx context.Context, scope tenant.Scope, ids []string) (ma
 }
 
 // toPassage returns the passage of the rows of one position, and false if they
-// do not include the message at the position.
-func toPassage(rows []db.PassagesRow) (chat.Passage, bool) {
-	out, found := chat.Passage{Conversation: toConversation(rows[0].Conversation), Context: []chat.Message{}}, false
+// do not include a piece of a message there. The piece ends with a character even if the message was replaced.
+func toPassage(at chat.Position, rows []db.PassagesRow) (chat.Passage, bool) {
+	out := chat.Passage{Position: at, Conversation: toConversation(rows[0].Conversation), Context: []chat.Message{}}
 	for _, r := range rows {
 		m := toMessage(db.ListMessagesRow{
 			Seq: r.Seq, ExternalID: r.ExternalID, Sender: r.Sender, Text: r.Text, Tokens: r.Tokens, CreatedAt: r.CreatedAt,
 		})
 		if r.Seq == r.PositionSeq {
-			out.Message, found = m, true
+			m.Text = strings.ToValidUTF8(string(r.Piece), "")
+			out.Message, out.Length = m, int(r.Length)
 		} else {
 			out.Context = append(out.Context, m)
 		}
 	}
-	return out, found
+	return out, out.Message.Text != ""
 }
 
 func int32s(in []int) []int32 { return collect(in, integer[int]) }

@@ -294,25 +294,35 @@ func (q *Queries) Openings(ctx context.Context, arg OpeningsParams) ([]OpeningsR
 }
 
 const passages = `-- name: Passages :many
-select p.n::int as n, p.seq::int as position_seq, c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, c.exported_at, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
-from (select generate_subscripts($1::uuid[], 1) as n, unnest($1::uuid[]) as id, unnest($2::int[]) as seq) p
-join conversations c on c.tenant_id = $3 and c.user_id = $4 and c.id = p.id and c.id = any($1::uuid[]) and c.status = 'active'
+select p.n::int as n, p.seq::int as position_seq, c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, c.exported_at, m.seq, m.external_id, m.sender, m.tokens, m.created_at,
+    case when m.seq = p.seq then substring(convert_to(m.text, 'UTF8') from p.span_start + 1 for p.span_end - p.span_start) end::bytea as piece,
+    octet_length(m.text) as length, case when m.seq <> p.seq then m.text else '' end::text as text
+from (select generate_subscripts($1::uuid[], 1) as n, unnest($1::uuid[]) as id, unnest($2::int[]) as seq,
+    unnest($3::int[]) as span_start, unnest($4::int[]) as span_end) p
+join conversations c on c.tenant_id = $5 and c.user_id = $6 and c.id = p.id and c.id = any($1::uuid[]) and c.status = 'active'
 cross join lateral (
-    select g.seq, g.external_id, g.sender, g.text, g.tokens, g.created_at from messages g
-    where g.tenant_id = $3 and g.user_id = $4 and g.conversation_id = c.id
-        and g.seq between p.seq - $5::int and p.seq + $5::int
-    order by g.seq limit $6::int
+    select g.seq, g.external_id, g.sender, g.text, g.tokens, g.created_at,
+        sum(case when g.seq <> p.seq then octet_length(g.text) else 0 end) over (order by abs(g.seq - p.seq), g.seq) as bytes
+    from (
+        select o.seq, o.external_id, o.sender, o.text, o.tokens, o.created_at from messages o
+        where o.tenant_id = $5 and o.user_id = $6 and o.conversation_id = c.id
+            and o.seq between p.seq - $7::int and p.seq + $7::int
+        order by o.seq limit $8::int) g
 ) m
+where m.bytes <= $9::bigint
 order by p.n, m.seq
 `
 
 type PassagesParams struct {
 	Ids      []string
 	Seqs     []int32
+	Starts   []int32
+	Ends     []int32
 	TenantID string
 	UserID   int64
 	Around   int32
 	Most     int32
+	Bytes    int64
 }
 
 type PassagesRow struct {
@@ -322,21 +332,27 @@ type PassagesRow struct {
 	Seq          int32
 	ExternalID   string
 	Sender       string
-	Text         string
 	Tokens       int32
 	CreatedAt    time.Time
+	Piece        []byte
+	Length       int32
+	Text         string
 }
 
-// The messages around each position in an active conversation. The limit prevents plans that read all messages of the user and,
+// The piece of the message at each position in an active conversation, and the nearest messages around it whose texts have at most so many
+// bytes together: a message may have megabytes, and may be at many positions. The limit prevents plans that read all messages of the user and,
 // once there are statistics, the ids those that read all conversations.
 func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesRow, error) {
 	rows, err := q.db.Query(ctx, passages,
 		arg.Ids,
 		arg.Seqs,
+		arg.Starts,
+		arg.Ends,
 		arg.TenantID,
 		arg.UserID,
 		arg.Around,
 		arg.Most,
+		arg.Bytes,
 	)
 	if err != nil {
 		return nil, err
@@ -368,9 +384,11 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 			&i.Seq,
 			&i.ExternalID,
 			&i.Sender,
-			&i.Text,
 			&i.Tokens,
 			&i.CreatedAt,
+			&i.Piece,
+			&i.Length,
+			&i.Text,
 		); err != nil {
 			return nil, err
 		}

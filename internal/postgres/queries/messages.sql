@@ -48,17 +48,25 @@ delete from units where tenant_id = @tenant_id and user_id = @user_id and conver
 returning id, seq, span_start, span_end, embedding, generation_id;
 
 -- name: Passages :many
--- The messages around each position in an active conversation. The limit prevents plans that read all messages of the user and,
+-- The piece of the message at each position in an active conversation, and the nearest messages around it whose texts have at most so many
+-- bytes together: a message may have megabytes, and may be at many positions. The limit prevents plans that read all messages of the user and,
 -- once there are statistics, the ids those that read all conversations.
-select p.n::int as n, p.seq::int as position_seq, sqlc.embed(c), m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
-from (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@seqs::int[]) as seq) p
+select p.n::int as n, p.seq::int as position_seq, sqlc.embed(c), m.seq, m.external_id, m.sender, m.tokens, m.created_at,
+    case when m.seq = p.seq then substring(convert_to(m.text, 'UTF8') from p.span_start + 1 for p.span_end - p.span_start) end::bytea as piece,
+    octet_length(m.text) as length, case when m.seq <> p.seq then m.text else '' end::text as text
+from (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@seqs::int[]) as seq,
+    unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end) p
 join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = p.id and c.id = any(@ids::uuid[]) and c.status = 'active'
 cross join lateral (
-    select g.seq, g.external_id, g.sender, g.text, g.tokens, g.created_at from messages g
-    where g.tenant_id = @tenant_id and g.user_id = @user_id and g.conversation_id = c.id
-        and g.seq between p.seq - @around::int and p.seq + @around::int
-    order by g.seq limit @most::int
+    select g.seq, g.external_id, g.sender, g.text, g.tokens, g.created_at,
+        sum(case when g.seq <> p.seq then octet_length(g.text) else 0 end) over (order by abs(g.seq - p.seq), g.seq) as bytes
+    from (
+        select o.seq, o.external_id, o.sender, o.text, o.tokens, o.created_at from messages o
+        where o.tenant_id = @tenant_id and o.user_id = @user_id and o.conversation_id = c.id
+            and o.seq between p.seq - @around::int and p.seq + @around::int
+        order by o.seq limit @most::int) g
 ) m
+where m.bytes <= @bytes::bigint
 order by p.n, m.seq;
 
 -- name: Openings :many

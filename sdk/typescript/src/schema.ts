@@ -1350,7 +1350,7 @@ export interface components {
             asOf?: string;
             /**
              * Format: int64
-             * @description The number of messages of context on either side of a passage; default 4.
+             * @description The number of messages of context on either side of a passage; default 4. The farthest are omitted if their texts have more than 256 KiB together.
              */
             contextChunks?: number;
             /** @description Only memories that match this filter. Conversations have none of its fields, so include must not contain chats. */
@@ -1379,7 +1379,7 @@ export interface components {
             asOf?: string;
             /**
              * Format: int64
-             * @description The number of messages of context on either side; default 4.
+             * @description The number of messages of context on either side; default 4. The farthest are omitted if their texts have more than 256 KiB together.
              */
             contextChunks?: number;
             /** @description Only conversations created at or after this ISO 8601 date or time. */

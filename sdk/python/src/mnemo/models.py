@@ -401,7 +401,7 @@ class SearchAllRequest(Model):
     """
     context_chunks: int | None = None
     """
-    The number of messages of context on either side of a passage; default 4.
+    The number of messages of context on either side of a passage; default 4. The farthest are omitted if their texts have more than 256 KiB together.
     """
     filter: dict[str, Any] | None = None
     """
@@ -436,7 +436,7 @@ class SearchRequest(Model):
     """
     context_chunks: int | None = None
     """
-    The number of messages of context on either side; default 4.
+    The number of messages of context on either side; default 4. The farthest are omitted if their texts have more than 256 KiB together.
     """
     date_from: str | None = None
     """
