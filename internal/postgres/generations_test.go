@@ -1,8 +1,12 @@
 package postgres_test
 
 import (
+	"context"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -10,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
@@ -170,5 +175,80 @@ func TestFirstFingerprintIsKept(t *testing.T) {
 		if diff := cmp.Diff([]float32{1, 0}, got); diff != "" {
 			t.Errorf("fingerprint (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// refusing is a model that refuses texts which contain a word; "" for none.
+type refusing struct {
+	word       string
+	dimensions int
+}
+
+type textRefused struct{}
+
+func (textRefused) Error() string { return "text refused" }
+func (textRefused) Refused() bool { return true }
+
+func (m refusing) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	vectors := make([][]float32, len(texts))
+	for i, text := range texts {
+		if m.word != "" && strings.Contains(text, m.word) {
+			return nil, textRefused{}
+		}
+		vectors[i] = make([]float32, m.dimensions)
+		vectors[i][0] = 1
+	}
+	return vectors, nil
+}
+
+func (m refusing) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
+	vectors, err := m.Embed(ctx, []string{text})
+	return vectors[0], err
+}
+
+func (m refusing) Model() string   { return "refusing" }
+func (m refusing) Dimensions() int { return m.dimensions }
+
+// TestSweepEmbedsTextsThatTheNextModelRefused: a sweep retries a text that a model refused during the migration to it.
+func TestSweepEmbedsTextsThatTheNextModelRefused(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b, quiet, ctx := setupIn(t, d, nil), slog.New(slog.DiscardHandler), t.Context()
+	scope := b.users[0]
+	if _, err := postgrestest.OpenUnindexed(t, d).EnsurePlacement(ctx, scope.Tenant); err != nil {
+		t.Fatal(err)
+	}
+	ids := slices.Concat(b.unitsOf(t, b.remember(t, scope, "plums", nil)), b.unitsOf(t, b.remember(t, scope, "pears", nil)))
+	models := retrieve.Embedders{1: refusing{dimensions: postgrestest.Generation.Dimensions}}
+	next, err := b.EnsureGeneration(ctx, placement.Generation{Model: "next", Dimensions: 8}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	models[next] = refusing{word: "pears", dimensions: 8}
+	indexer := retrieve.NewIndexer(b.DB, retrieve.NoIndex{Log: quiet}, models, quiet)
+	if err := indexer.Sync(ctx, scope.Tenant, ids); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartEmbeddingMigration(ctx, next, reembed.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	migrator := reembed.New(reembed.Config{Store: b.DB, Indexer: indexer, Partitions: retrieve.NoIndex{Log: quiet}, Embedders: models, Log: quiet})
+	if again, err := migrator.Run(ctx, time.Now().Add(time.Hour)); again || err != nil {
+		t.Fatalf("Run = %t, %v", again, err)
+	}
+	if m, err := b.LatestEmbeddingMigration(ctx); err != nil || m.Phase != reembed.Completed {
+		t.Fatalf("the migration is %s, %v", m.Phase, err)
+	}
+	models[next] = refusing{dimensions: 8}
+	indexer = retrieve.NewIndexer(b.DB, retrieve.NoIndex{Log: quiet}, models, quiet) // whose time to retry has come
+	for round, want := range []retrieve.Drift{{Missing: 1}, {}} {
+		if got, err := indexer.Sweep(ctx, scope.Tenant); err != nil || got != want {
+			t.Errorf("sweep %d = %+v, %v, want %+v", round, got, err, want)
+		}
+	}
+	q := retrieve.Query{Kind: retrieve.Memory, Generation: next, Unindexed: true, Limit: 5}
+	hits, coverage, err := b.exact(ctx, scope, q, []float32{1, 0, 0, 0, 0, 0, 0, 0})
+	if err != nil || len(hits) != 2 || coverage.Missing {
+		t.Errorf("Exact = %v, %+v, %v, want both units", hits, coverage, err)
 	}
 }

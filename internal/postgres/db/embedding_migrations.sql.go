@@ -206,6 +206,8 @@ func (q *Queries) IsEmbeddingTarget(ctx context.Context, arg IsEmbeddingTargetPa
 
 const keepGeneration = `-- name: KeepGeneration :many
 update units u set
+    indexed_at = case when case $1::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end is not null
+        then u.indexed_at end,
     embedding = case $1::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end,
     generation_id = $1::smallint, next_embedding = null, next_generation_id = null
 where u.tenant_id = $2 and u.id in (
@@ -222,7 +224,7 @@ type KeepGenerationParams struct {
 	Batch        int32
 }
 
-// Deletes the vectors of other generations from a batch of units.
+// Deletes the vectors of other generations from a batch of units. A unit without a vector is no longer confirmed, so that sweeps embed it.
 func (q *Queries) KeepGeneration(ctx context.Context, arg KeepGenerationParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, keepGeneration,
 		arg.GenerationID,

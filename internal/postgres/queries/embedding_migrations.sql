@@ -82,8 +82,10 @@ update embedding_targets set state = 'cleaning' where tenant_id = @tenant_id;
 delete from embedding_targets where tenant_id = @tenant_id and state = 'cleaning';
 
 -- name: KeepGeneration :many
--- Deletes the vectors of other generations from a batch of units.
+-- Deletes the vectors of other generations from a batch of units. A unit without a vector is no longer confirmed, so that sweeps embed it.
 update units u set
+    indexed_at = case when case @generation_id::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end is not null
+        then u.indexed_at end,
     embedding = case @generation_id::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end,
     generation_id = @generation_id::smallint, next_embedding = null, next_generation_id = null
 where u.tenant_id = @tenant_id and u.id in (
