@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -231,6 +232,34 @@ func TestLoadReadsFewRows(t *testing.T) {
 		}
 		if node, rows := plan.most(); rows > 4 {
 			t.Errorf("%s: %s of %s reads %v rows, want at most 4", plans, node.Type, node.Relation, rows)
+		}
+	})
+}
+
+// The restore of an export looks up the conversations of a batch by their ids, also if the import has many others.
+func TestBlockedOfImportReadsFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope, of := b.users[0], uuid.NewString()
+	const blocked, every = 2000, 100
+	b.insertBlocked(t, scope, blocked)
+	exec(t, b.owner, "update conversations set import_id = $1", of)
+	var ids string
+	const pick = "select string_agg(id::text, ',') from (select id, row_number() over (order by id) as n from conversations) c where n % $1::int = 0"
+	if err := b.owner.QueryRow(t.Context(), pick, every).Scan(&ids); err != nil {
+		t.Fatal(err)
+	}
+	conn := session(t, d, scope)
+	exec(t, conn, "prepare blocked (uuid, bigint, uuid[], uuid) as "+namedQuery(t, "restore.sql", "BlockedOfImport", "tenant_id", "user_id", "ids", "import_id"))
+	forEachPlan(t, b, conn, "conversations", func(plans string) {
+		statement := fmt.Sprintf("execute blocked ('%s', %d, '{%s}', '%s')", scope.Tenant, scope.User, ids, of)
+		if plan := explain(t, conn, statement); plan.Rows != blocked/every {
+			t.Errorf("%s: %v rows, want %d", plans, plan.Rows, blocked/every)
+		}
+		if rows := readRows(t, conn, "conversations", statement); rows < blocked/every || rows > 2*blocked/every {
+			t.Errorf("%s: %d conversations are read to find %d of them", plans, rows, blocked/every)
 		}
 	})
 }

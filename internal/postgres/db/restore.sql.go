@@ -55,24 +55,30 @@ func (q *Queries) BeginRestore(ctx context.Context, arg BeginRestoreParams) erro
 const blockedOfImport = `-- name: BlockedOfImport :many
 select c.id::text as id
 from (select generate_subscripts($1::uuid[], 1) as n, unnest($1::uuid[]) as id) w
-join conversations c on c.tenant_id = $2 and c.user_id = $3 and c.id = w.id and c.status = 'blocked' and c.import_id = $4
+cross join lateral (
+    select x.id, x.status = 'blocked' and x.import_id = $2 as matches from conversations x
+    where x.tenant_id = $3 and x.user_id = $4 and x.id between w.id and w.id
+    order by x.id limit 1
+) c
+where c.matches
 order by w.n
 `
 
 type BlockedOfImportParams struct {
 	Ids      []string
+	ImportID string
 	TenantID string
 	UserID   int64
-	ImportID string
 }
 
-// Filters the ids and keeps their order.
+// Filters the ids and keeps their order. A join may read all blocked conversations of the import, hence the lookup by key, which the
+// order of ids makes the planner choose also without statistics. See DescribeUnits.
 func (q *Queries) BlockedOfImport(ctx context.Context, arg BlockedOfImportParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, blockedOfImport,
 		arg.Ids,
+		arg.ImportID,
 		arg.TenantID,
 		arg.UserID,
-		arg.ImportID,
 	)
 	if err != nil {
 		return nil, err

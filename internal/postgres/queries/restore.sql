@@ -70,8 +70,14 @@ from usage u join quotas q on q.tenant_id = u.tenant_id join users x on x.tenant
 where u.tenant_id = @tenant_id;
 
 -- name: BlockedOfImport :many
--- Filters the ids and keeps their order.
+-- Filters the ids and keeps their order. A join may read all blocked conversations of the import, hence the lookup by key, which the
+-- order of ids makes the planner choose also without statistics. See DescribeUnits.
 select c.id::text as id
 from (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id) w
-join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = w.id and c.status = 'blocked' and c.import_id = @import_id
+cross join lateral (
+    select x.id, x.status = 'blocked' and x.import_id = @import_id as matches from conversations x
+    where x.tenant_id = @tenant_id and x.user_id = @user_id and x.id between w.id and w.id
+    order by x.id limit 1
+) c
+where c.matches
 order by w.n;
