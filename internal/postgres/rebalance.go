@@ -61,11 +61,13 @@ func (d *DB) rebalance(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tena
 	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: string(scope.Tenant), UserID: allUsers}); err != nil {
 		return 0, fmt.Errorf("widen scope: %w", err)
 	}
-	list, err := nextTransitions(ctx, q, scope, b)
-	if err != nil {
-		return 0, fmt.Errorf("re-balance conversations: %w", err)
+	changed, err := d.blockOverUserQuota(ctx, tx, q, scope, b)
+	if err == nil && changed < rebalanceBatch {
+		b.Active -= int64(changed)
+		var n int
+		n, err = d.matchTenantQuota(ctx, tx, q, scope, b)
+		changed += n
 	}
-	changed, err := d.setStatus(ctx, tx, q, scope.Tenant, list)
 	if err != nil {
 		return 0, fmt.Errorf("re-balance conversations: %w", err)
 	}
@@ -104,23 +106,34 @@ func (b balance) matches(scope tenant.Scope) bool {
 	return !over && b.Active <= b.Hard && (b.Active == b.Hard || b.Blocked == 0)
 }
 
-// nextTransitions returns one batch of transitions toward the quota: users over
-// their own quota come before the tenant's, which chat.Rebalance decides.
-func nextTransitions(ctx context.Context, q *db.Queries, scope tenant.Scope, b balance) ([]transition, error) {
-	id := string(scope.Tenant)
-	if over, err := overUserQuota(ctx, q, scope, b); err != nil || len(over) > 0 {
-		return over, err
+// blockOverUserQuota blocks a batch of the oldest active conversations of the user, or of all users, over the quota of a user.
+func (d *DB) blockOverUserQuota(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, b balance) (int, error) {
+	list, err := overUserQuota(ctx, q, scope, b)
+	if err != nil {
+		return 0, err
 	}
-	n := chat.Rebalance(b.Active, b.Hard, rebalanceBatch)
-	switch {
+	return d.setStatus(ctx, tx, q, scope.Tenant, list)
+}
+
+// matchTenantQuota activates or blocks a batch of conversations, as chat.Rebalance decides, of users within their own quota.
+func (d *DB) matchTenantQuota(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, b balance) (int, error) {
+	var list []transition
+	id := string(scope.Tenant)
+	switch n := chat.Rebalance(b.Active, b.Hard, rebalanceBatch); {
 	case n < 0:
 		rows, err := q.OldestActive(ctx, db.OldestActiveParams{TenantID: id, Batch: integer(-n)})
-		return collect(rows, func(r db.OldestActiveRow) transition { return block(r.UserID, r.ID) }), err
+		if err != nil {
+			return 0, err
+		}
+		list = collect(rows, func(r db.OldestActiveRow) transition { return block(r.UserID, r.ID) })
 	case n > 0 && b.Blocked > 0:
 		rows, err := q.NewestBlocked(ctx, db.NewestBlockedParams{TenantID: id, Hard: b.UserHard, Batch: integer(n)})
-		return collect(rows, func(r db.NewestBlockedRow) transition { return activate(r.UserID, r.ID) }), err
+		if err != nil {
+			return 0, err
+		}
+		list = collect(rows, func(r db.NewestBlockedRow) transition { return activate(r.UserID, r.ID) })
 	}
-	return nil, nil
+	return d.setStatus(ctx, tx, q, scope.Tenant, list)
 }
 
 // overUserQuota returns a batch of the oldest active conversations of the user, or of all users, over the quota of a user.

@@ -86,6 +86,31 @@ func TestRebalanceMatchesTheQuota(t *testing.T) {
 	}
 }
 
+// An undo exceeds neither the quota of the user nor, after that, the tenant's, if others have used both in the meantime.
+func TestUndoMatchesBothQuotas(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 4, 3 })
+	one, two := b.users[0], b.users[1]
+	var ids []string
+	for i := range 3 {
+		ids = append(ids, b.upsert(t, one, newConversation(fmt.Sprint(i), i, 1)).Conversation.ID)
+	}
+	b.upsert(t, two, newConversation("0", 0, 1))
+	deleted, err := b.Conversations().DeleteUndoable(t.Context(), one, ids[:2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.upsert(t, one, newConversation("3", 3, 1))
+	b.upsert(t, two, newConversation("1", 1, 1))
+	if _, err := b.Conversations().Undelete(t.Context(), one, deleted.Undo); err != nil {
+		t.Fatal(err)
+	}
+	first, second := b.balance(t, one), b.balance(t, two)
+	if first.active > 3 || first.active+second.active != 4 || first.blocked+second.blocked != 2 {
+		t.Errorf("conversations after the undo: %+v and %+v, want 4 active ones, at most 3 of the first user, and 2 blocked ones", first, second)
+	}
+}
+
 // Changing a user's conversations reads no other users of the tenant, and none of their conversations, while nothing is blocked.
 func TestChangesReadNoConversationsOfOthers(t *testing.T) {
 	t.Parallel()
