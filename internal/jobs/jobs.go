@@ -65,7 +65,7 @@ type Tenants interface {
 	tenant.PurgeStore
 	PurgeAccount(ctx context.Context, a account.PurgeArgs) error
 	PurgeUser(ctx context.Context, scope tenant.Scope) error
-	FinishDeletions(ctx context.Context, t tenant.ID) error
+	FinishDeletions(ctx context.Context, scope tenant.Scope) error
 	Sweeps
 	Retention
 	Fairness
@@ -108,7 +108,7 @@ func Config(indexer Indexer, tenants Tenants, imports *importer.Runner, log *slo
 		add(workers, log, wholeTimeout, func(ctx context.Context, a importer.Args) error { return importFile(ctx, imports, a) }),
 		add(workers, log, jobTimeout, tenants.PurgeAccount),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.FinishDeletionsArgs) error {
-			return tenants.FinishDeletions(ctx, a.Tenant)
+			return tenants.FinishDeletions(ctx, tenant.JobScope(a.Tenant, a.User))
 		}),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeUserArgs) error {
 			return tenants.PurgeUser(ctx, tenant.JobScope(a.Tenant, a.User))

@@ -27,6 +27,7 @@ func (c Conversations) SetFlags(ctx context.Context, scope tenant.Scope, ids []s
 			return orUnknown(err, scope.Tenant)
 		}
 		changed := 0
+		var counts chat.StatusCounts
 		for batch := range slices.Chunk(parseIDs(ids), deleteBatch) {
 			rows, err := q.LockConversationStates(ctx, db.LockConversationStatesParams{
 				TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: batch,
@@ -39,6 +40,7 @@ func (c Conversations) SetFlags(ctx context.Context, scope tenant.Scope, ids []s
 				out = append(out, r.ID)
 				before := chat.Status(r.Status)
 				list[i] = transition{user: int64(scope.User), id: r.ID, before: before, after: f.Apply(before)}
+				counts.Move(before, list[i].after)
 			}
 			if err := pin(ctx, q, scope, batch, f.Pinned); err != nil {
 				return err
@@ -55,7 +57,7 @@ func (c Conversations) SetFlags(ctx context.Context, scope tenant.Scope, ids []s
 		if err := appendAudit(ctx, q, scope, audit.ConversationUpdate, out...); err != nil || changed == 0 {
 			return err
 		}
-		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope)
+		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope, -counts.Active)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set flags: %w", err)

@@ -163,26 +163,27 @@ func (c Conversations) Delete(ctx context.Context, scope tenant.Scope, ids []str
 // delete deletes conversations, adds them to out and re-balances the quota. The
 // transaction must hold the lock of the usage row.
 func (c Conversations) delete(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, ids []string, out *chat.Deleted) error {
-	if err := c.remove(ctx, tx, q, scope, ids, out); err != nil || len(out.IDs) == 0 {
+	freed, err := c.remove(ctx, tx, q, scope, ids, out)
+	if err != nil || len(out.IDs) == 0 {
 		return err
 	}
-	return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope)
+	return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope, freed)
 }
 
-// remove deletes conversations and adds them to out.
-func (c Conversations) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, ids []string, out *chat.Deleted) error {
+// remove deletes conversations and adds them to out. It returns the number of those that were active.
+func (c Conversations) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, ids []string, out *chat.Deleted) (int64, error) {
 	var storage int64
 	var counts chat.StatusCounts
 	for batch := range slices.Chunk(ids, deleteBatch) {
 		p := db.DeleteConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: batch}
 		units, err := q.DeleteConversationUnits(ctx, db.DeleteConversationUnitsParams(p))
 		if err != nil {
-			return fmt.Errorf("delete units: %w", err)
+			return 0, fmt.Errorf("delete units: %w", err)
 		}
 		out.Units = append(out.Units, unitIDs(units)...)
 		rows, err := q.DeleteConversations(ctx, p)
 		if err != nil {
-			return fmt.Errorf("delete rows: %w", err)
+			return 0, fmt.Errorf("delete rows: %w", err)
 		}
 		for _, r := range rows {
 			out.IDs = append(out.IDs, r.ID)
@@ -191,15 +192,15 @@ func (c Conversations) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, sco
 		}
 	}
 	if len(out.IDs) == 0 {
-		return nil
+		return 0, nil
 	}
 	if err := reserve(ctx, q, scope, 0, storage, 0); err != nil {
-		return err
+		return 0, err
 	}
 	if err := addConversations(ctx, q, scope, counts); err != nil {
-		return err
+		return 0, err
 	}
-	return c.DB.insertSync(ctx, tx, scope.Tenant, out.Units)
+	return -counts.Active, c.DB.insertSync(ctx, tx, scope.Tenant, out.Units)
 }
 
 func toConversation(r db.Conversation) chat.Conversation {

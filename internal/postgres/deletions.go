@@ -26,7 +26,7 @@ const (
 // DeleteUndoable implements memory.Store.
 func (m Memories) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
 	var out memory.Deleted
-	err := m.DB.deleteUndoable(ctx, scope, func(tx pgx.Tx, q *db.Queries, deletion string) (int, error) {
+	err := m.DB.deleteUndoable(ctx, scope, func(tx pgx.Tx, q *db.Queries, _ *tenant.FinishDeletionsArgs, deletion string) (int, error) {
 		out = memory.Deleted{Undo: deletion}
 		err := q.KeepMemories(ctx, db.KeepMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
 			Deletion: deletion, UndoWindow: interval(tenant.UndoWindow), Ids: parseIDs(ids)})
@@ -52,7 +52,7 @@ func (m Memories) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []
 // DeleteUndoable implements chat.Store.
 func (c Conversations) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (chat.Deleted, error) {
 	var out chat.Deleted
-	err := c.DB.deleteUndoable(ctx, scope, func(tx pgx.Tx, q *db.Queries, deletion string) (int, error) {
+	err := c.DB.deleteUndoable(ctx, scope, func(tx pgx.Tx, q *db.Queries, job *tenant.FinishDeletionsArgs, deletion string) (int, error) {
 		out = chat.Deleted{Undo: deletion}
 		err := q.KeepConversations(ctx, db.KeepConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
 			Deletion: deletion, UndoWindow: interval(tenant.UndoWindow), Ids: parseIDs(ids)})
@@ -60,8 +60,16 @@ func (c Conversations) DeleteUndoable(ctx context.Context, scope tenant.Scope, i
 			return 0, fmt.Errorf("keep rows: %w", err)
 		}
 		// Others become searchable in its place when the deletion is final.
-		if err := c.remove(ctx, tx, q, scope, parseIDs(ids), &out); err != nil || len(out.IDs) == 0 {
+		freed, err := c.remove(ctx, tx, q, scope, parseIDs(ids), &out)
+		if err != nil || len(out.IDs) == 0 {
 			return 0, err
+		}
+		b, err := getBalance(ctx, q, scope)
+		if err != nil {
+			return 0, err
+		}
+		if b.causeOf(freed) == freedQuota {
+			job.User = tenant.NoUser
 		}
 		return len(out.IDs), appendAudit(ctx, q, scope, audit.ConversationDelete, out.IDs...)
 	})
@@ -72,8 +80,10 @@ func (c Conversations) DeleteUndoable(ctx context.Context, scope tenant.Scope, i
 }
 
 // deleteUndoable runs a deletion, which returns the number of its objects, and commits
-// the job that makes it final.
-func (d *DB) deleteUndoable(ctx context.Context, scope tenant.Scope, remove func(tx pgx.Tx, q *db.Queries, deletion string) (int, error)) error {
+// the job that makes it final, whose arguments the deletion may change.
+func (d *DB) deleteUndoable(
+	ctx context.Context, scope tenant.Scope, remove func(tx pgx.Tx, q *db.Queries, job *tenant.FinishDeletionsArgs, deletion string) (int, error),
+) error {
 	deletion, err := newID()
 	if err != nil {
 		return fmt.Errorf("generate id: %w", err)
@@ -85,11 +95,12 @@ func (d *DB) deleteUndoable(ctx context.Context, scope tenant.Scope, remove func
 		if err := q.MarkErasing(ctx, erasingUndoable); err != nil {
 			return err
 		}
-		n, err := remove(tx, q, deletion)
+		job := tenant.FinishDeletionsArgs(scope)
+		n, err := remove(tx, q, &job, deletion)
 		if err != nil || n == 0 {
 			return err
 		}
-		_, err = d.jobs.InsertTx(ctx, tx, tenant.FinishDeletionsArgs{Tenant: scope.Tenant},
+		_, err = d.jobs.InsertTx(ctx, tx, job,
 			&river.InsertOpts{Queue: queue.Recent, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(tenant.UndoWindow + time.Second)})
 		if err != nil {
 			return fmt.Errorf("commit job: %w", err)
@@ -98,15 +109,19 @@ func (d *DB) deleteUndoable(ctx context.Context, scope tenant.Scope, remove func
 	})
 }
 
-// FinishDeletions makes the deletions of a tenant final whose time to undo them is over.
-func (d *DB) FinishDeletions(ctx context.Context, id tenant.ID) error {
-	err := d.expire(ctx, id, func(q *db.Queries) (int64, error) {
-		return q.ExpireDeletions(ctx, db.ExpireDeletionsParams{TenantID: string(id), Batch: expireBatch})
+// FinishDeletions makes the deletions of the tenant final whose time to undo them is over. Then conversations of the user, or of all users
+// without one, become active in place of those that were deleted.
+func (d *DB) FinishDeletions(ctx context.Context, scope tenant.Scope) error {
+	err := d.expire(ctx, scope.Tenant, func(q *db.Queries) (int64, error) {
+		return q.ExpireDeletions(ctx, db.ExpireDeletionsParams{TenantID: string(scope.Tenant), Batch: expireBatch})
 	})
 	if err != nil {
 		return fmt.Errorf("finish deletions: %w", err)
 	}
-	return d.Rebalance(ctx, id)
+	if scope.User == tenant.NoUser {
+		return d.rebalanceAll(ctx, scope, freedQuota)
+	}
+	return d.rebalanceAll(ctx, scope, userChange)
 }
 
 // undelete restores what a deletion removed, in a transaction that holds the lock of the
@@ -216,7 +231,7 @@ func (c Conversations) Undelete(ctx context.Context, scope tenant.Scope, deletio
 		if err := appendAudit(ctx, q, scope, audit.ConversationUndelete, ids...); err != nil {
 			return err
 		}
-		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope)
+		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope, 0)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("undelete conversations: %w", err)

@@ -158,7 +158,7 @@ func TestDeletionIsFinal(t *testing.T) {
 	a, c := b.undelete(t, d.scope, memories, conversations)
 	wantKind(t, "late undo", a, fault.NotFound)
 	wantKind(t, "late undo", c, fault.NotFound)
-	if err := b.FinishDeletions(t.Context(), d.scope.Tenant); err != nil {
+	if err := b.FinishDeletions(t.Context(), d.scope); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(t, "select count(*) from deletions where tenant_id = $1", d.scope.Tenant); n != 0 {

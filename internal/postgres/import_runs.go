@@ -195,7 +195,7 @@ func (i Imports) Finish(ctx context.Context, run importer.Run, failure string, w
 	if err != nil {
 		return err
 	}
-	if err := i.Rebalance(ctx, run.Tenant); err != nil {
+	if err := i.rebalanceAll(ctx, run.Scope, userChange); err != nil {
 		return err
 	}
 	if err := i.deleteChunks(ctx, run); err != nil {

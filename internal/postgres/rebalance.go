@@ -13,22 +13,42 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
+// cause is why conversations are re-balanced. It bounds the conversations that may be activated or blocked.
+type cause int
+
+const (
+	// userChange is a change of one user's conversations. Only those of the user may be over the user's quota, or become active.
+	userChange cause = iota
+	// freedQuota is userChange with the tenant's quota reached before the change: conversations of all users may become active.
+	freedQuota
+	// quotaChange is a change of the quotas: in addition, all users may be over their own.
+	quotaChange
+)
+
 // Rebalance activates and blocks conversations of a tenant until they match its
 // quota, in several transactions. It is idempotent, and does nothing for a
 // tenant that no longer exists.
 func (d *DB) Rebalance(ctx context.Context, id tenant.ID) error {
+	return d.rebalanceAll(ctx, tenant.JobScope(id, tenant.NoUser), quotaChange)
+}
+
+// rebalanceAll re-balances in several transactions, like Rebalance.
+func (d *DB) rebalanceAll(ctx context.Context, scope tenant.Scope, why cause) error {
 	for total := 0; ; {
 		var changed int
-		err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
-			if _, err := q.LockUsage(ctx, string(id)); err != nil {
-				return fmt.Errorf("lock usage: %w", orUnknown(err, id))
+		err := d.inTenant(ctx, scope.Tenant, func(tx pgx.Tx, q *db.Queries) error {
+			if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+				return fmt.Errorf("lock usage: %w", orUnknown(err, scope.Tenant))
 			}
-			var err error
-			changed, err = d.rebalance(ctx, tx, q, tenant.JobScope(id, tenant.NoUser))
+			b, err := getBalance(ctx, q, scope)
+			if err != nil {
+				return err
+			}
+			changed, err = d.rebalance(ctx, tx, q, scope, b, why)
 			if total += changed; err != nil || total == 0 || changed > 0 {
 				return err
 			}
-			return q.NotifyOperator(ctx, string(id)) // which reports the usage
+			return q.NotifyOperator(ctx, string(scope.Tenant)) // which reports the usage
 		})
 		if fault.Is(err, fault.NotFound) {
 			return nil
@@ -39,9 +59,14 @@ func (d *DB) Rebalance(ctx context.Context, id tenant.ID) error {
 	}
 }
 
-// rebalanceOrEnqueue re-balances one batch after a change of a user's conversations, and commits a job for the rest.
-func (d *DB) rebalanceOrEnqueue(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope) error {
-	n, err := d.rebalance(ctx, tx, q, scope)
+// rebalanceOrEnqueue re-balances one batch after a change of a user's conversations, and commits a job for the rest. freed is by how
+// many conversations the change reduced the active ones.
+func (d *DB) rebalanceOrEnqueue(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, freed int64) error {
+	b, err := getBalance(ctx, q, scope)
+	if err != nil {
+		return err
+	}
+	n, err := d.rebalance(ctx, tx, q, scope, b, b.causeOf(freed))
 	if err != nil || n < rebalanceBatch {
 		return err
 	}
@@ -49,23 +74,21 @@ func (d *DB) rebalanceOrEnqueue(ctx context.Context, tx pgx.Tx, q *db.Queries, s
 }
 
 // rebalance activates or blocks one batch of the tenant's conversations and
-// returns their number: 0 if they match the quota. Only the user of the scope, or any
-// user if it has none, can be over the quota of a user: a lower quota commits a job. The
-// transaction holds the lock of the usage row, and may have the scope of a single user.
-func (d *DB) rebalance(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope) (int, error) {
-	b, err := getBalance(ctx, q, scope)
-	if err != nil || b.matches(scope) {
-		return 0, err
+// returns their number: 0 if they match the quota. The transaction holds the lock of
+// the usage row, and may have the scope of a single user.
+func (d *DB) rebalance(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, b balance, why cause) (int, error) {
+	if b.matches(why) {
+		return 0, nil
 	}
 	// The quota is the tenant's: widen the scope to all its users meanwhile.
 	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: string(scope.Tenant), UserID: allUsers}); err != nil {
 		return 0, fmt.Errorf("widen scope: %w", err)
 	}
-	changed, err := d.blockOverUserQuota(ctx, tx, q, scope, b)
+	changed, err := d.blockOverUserQuota(ctx, tx, q, scope, b, why)
 	if err == nil && changed < rebalanceBatch {
-		b.Active -= int64(changed)
+		b.Active, b.ActiveOfUser = b.Active-int64(changed), min(b.ActiveOfUser, b.UserHard)
 		var n int
-		n, err = d.matchTenantQuota(ctx, tx, q, scope, b)
+		n, err = d.matchTenantQuota(ctx, tx, q, scope, b, why)
 		changed += n
 	}
 	if err != nil {
@@ -97,36 +120,72 @@ func (b balance) stateOfNew() chat.Status {
 	return chat.Blocked
 }
 
-// matches reports whether there is nothing to activate or to block.
-func (b balance) matches(scope tenant.Scope) bool {
-	over := b.ActiveOfUser > b.UserHard
-	if scope.User == tenant.NoUser {
-		over = b.UserHard < tenant.NoLimit // may be
+// causeOf returns the cause of a re-balance after a change that reduced the active conversations of a user. Below the tenant's quota,
+// no blocked conversation of another user could become active before the change, nor can it after the change.
+func (b balance) causeOf(freed int64) cause {
+	if freed > 0 && b.Active+freed >= b.Hard {
+		return freedQuota
 	}
-	return !over && b.Active <= b.Hard && (b.Active == b.Hard || b.Blocked == 0)
+	return userChange
+}
+
+// matches reports whether there is nothing to activate or to block.
+func (b balance) matches(why cause) bool {
+	over := b.ActiveOfUser > b.UserHard || why == quotaChange && b.UserHard < tenant.NoLimit // of any user, perhaps
+	return !over && b.Active <= b.Hard && (b.toActivate(why) == 0 || b.Blocked == 0)
+}
+
+// toActivate returns the number of blocked conversations, up to a batch, that the quotas allow to activate. If the tenant's quota is exceeded, it
+// is negative, and the number of those to block.
+func (b balance) toActivate(why cause) int {
+	n := chat.Rebalance(b.Active, b.Hard, rebalanceBatch)
+	if why == userChange {
+		n = min(n, chat.Rebalance(b.ActiveOfUser, b.UserHard, rebalanceBatch))
+	}
+	return n
 }
 
 // blockOverUserQuota blocks a batch of the oldest active conversations of the user, or of all users, over the quota of a user.
-func (d *DB) blockOverUserQuota(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, b balance) (int, error) {
-	list, err := overUserQuota(ctx, q, scope, b)
-	if err != nil {
-		return 0, err
+func (d *DB) blockOverUserQuota(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, b balance, why cause) (int, error) {
+	var list []transition
+	switch {
+	case why == quotaChange && b.UserHard < tenant.NoLimit:
+		rows, err := q.OverUserQuota(ctx, db.OverUserQuotaParams{TenantID: string(scope.Tenant), Hard: b.UserHard, Batch: rebalanceBatch})
+		if err != nil {
+			return 0, err
+		}
+		list = collect(rows, func(r db.OverUserQuotaRow) transition { return block(r.UserID, r.ID) })
+	case b.ActiveOfUser > b.UserHard:
+		ids, err := q.OldestActiveOfUser(ctx, db.OldestActiveOfUserParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Batch: integer(int(min(b.ActiveOfUser-b.UserHard, rebalanceBatch))),
+		})
+		if err != nil {
+			return 0, err
+		}
+		list = collect(ids, func(id string) transition { return block(int64(scope.User), id) })
 	}
 	return d.setStatus(ctx, tx, q, scope.Tenant, list)
 }
 
-// matchTenantQuota activates or blocks a batch of conversations, as chat.Rebalance decides, of users within their own quota.
-func (d *DB) matchTenantQuota(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, b balance) (int, error) {
+// matchTenantQuota activates or blocks a batch of conversations of users within their own quota.
+func (d *DB) matchTenantQuota(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, b balance, why cause) (int, error) {
 	var list []transition
 	id := string(scope.Tenant)
-	switch n := chat.Rebalance(b.Active, b.Hard, rebalanceBatch); {
+	switch n := b.toActivate(why); {
 	case n < 0:
 		rows, err := q.OldestActive(ctx, db.OldestActiveParams{TenantID: id, Batch: integer(-n)})
 		if err != nil {
 			return 0, err
 		}
 		list = collect(rows, func(r db.OldestActiveRow) transition { return block(r.UserID, r.ID) })
-	case n > 0 && b.Blocked > 0:
+	case n == 0 || b.Blocked == 0:
+	case why == userChange:
+		ids, err := q.NewestBlockedOfUser(ctx, db.NewestBlockedOfUserParams{TenantID: id, UserID: int64(scope.User), Batch: integer(n)})
+		if err != nil {
+			return 0, err
+		}
+		list = collect(ids, func(id string) transition { return activate(int64(scope.User), id) })
+	default:
 		rows, err := q.NewestBlocked(ctx, db.NewestBlockedParams{TenantID: id, Hard: b.UserHard, Batch: integer(n)})
 		if err != nil {
 			return 0, err
@@ -134,21 +193,6 @@ func (d *DB) matchTenantQuota(ctx context.Context, tx pgx.Tx, q *db.Queries, sco
 		list = collect(rows, func(r db.NewestBlockedRow) transition { return activate(r.UserID, r.ID) })
 	}
 	return d.setStatus(ctx, tx, q, scope.Tenant, list)
-}
-
-// overUserQuota returns a batch of the oldest active conversations of the user, or of all users, over the quota of a user.
-func overUserQuota(ctx context.Context, q *db.Queries, scope tenant.Scope, b balance) ([]transition, error) {
-	switch {
-	case scope.User == tenant.NoUser && b.UserHard < tenant.NoLimit:
-		rows, err := q.OverUserQuota(ctx, db.OverUserQuotaParams{TenantID: string(scope.Tenant), Hard: b.UserHard, Batch: rebalanceBatch})
-		return collect(rows, func(r db.OverUserQuotaRow) transition { return block(r.UserID, r.ID) }), err
-	case b.ActiveOfUser > b.UserHard:
-		ids, err := q.OldestActiveOfUser(ctx, db.OldestActiveOfUserParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Batch: integer(int(min(b.ActiveOfUser-b.UserHard, rebalanceBatch))),
-		})
-		return collect(ids, func(id string) transition { return block(int64(scope.User), id) }), err
-	}
-	return nil, nil
 }
 
 func activate(user int64, id string) transition {

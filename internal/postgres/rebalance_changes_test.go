@@ -49,18 +49,18 @@ func (c *conversationChanges) change(t *testing.T) string {
 	name := func(format string, args ...any) string {
 		return fmt.Sprintf("user %d, ", user) + fmt.Sprintf(format, args...)
 	}
-	switch n := c.random.IntN(20); {
-	case n < 8:
+	switch n := c.random.IntN(40); {
+	case n < 14:
 		c.stored++
 		b := c.upsert(t, scope, newConversation(fmt.Sprint(c.stored), c.random.IntN(365), 1))
 		return name("a new conversation is %s", b.Conversation.Status)
-	case n < 10:
+	case n < 17:
 		ids := c.some(t, scope)
 		if _, err := c.Conversations().Delete(t.Context(), scope, ids); err != nil {
 			t.Fatal(err)
 		}
 		return name("deletion of %d", len(ids))
-	case n < 13:
+	case n < 24:
 		ids := c.some(t, scope)
 		deleted, err := c.Conversations().DeleteUndoable(t.Context(), scope, ids)
 		if err != nil {
@@ -70,7 +70,7 @@ func (c *conversationChanges) change(t *testing.T) string {
 			c.deletions = append(c.deletions, deletion{scope, deleted.Undo, c.count(t, "select max(id) from river_job where kind = $1", tenant.FinishDeletionsArgs{}.Kind())})
 		}
 		return name("deletion of %d that can be undone", len(deleted.IDs))
-	case n < 14 && len(c.deletions) > 0:
+	case n < 26 && len(c.deletions) > 0:
 		i := c.random.IntN(len(c.deletions))
 		d := c.deletions[i]
 		c.deletions = append(c.deletions[:i:i], c.deletions[i+1:]...)
@@ -79,18 +79,18 @@ func (c *conversationChanges) change(t *testing.T) string {
 			t.Fatal(err)
 		}
 		return fmt.Sprintf("user %d, undo of the deletion of %d", d.scope.User, len(ids))
-	case n < 16 && len(c.deletions) > 0:
+	case n < 34 && len(c.deletions) > 0:
 		return c.finishOldest(t)
-	case n < 17:
+	case n < 36:
 		excluded := c.random.IntN(2) == 0
 		ids := c.some(t, scope)
 		c.setFlags(t, scope, chat.Flags{Excluded: &excluded}, ids...)
 		return name("excluded = %t for %d", excluded, len(ids))
-	case n < 18:
+	case n < 37:
 		n := c.random.IntN(4)
-		c.importBlocked(t, scope, n)
+		c.finishImport(t, c.storeImport(t, scope, n))
 		return name("import of %d", n)
-	case n < 19:
+	case n < 38:
 		c.hard, c.perUser = 2+c.random.Int64N(8), 1+c.random.Int64N(5)
 		if c.random.IntN(4) == 0 {
 			c.perUser = tenant.NoLimit
@@ -125,22 +125,28 @@ func (c *conversationChanges) finishOldest(t *testing.T) string {
 	if err := json.Unmarshal(raw, &args); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.FinishDeletions(t.Context(), args.Tenant); err != nil {
+	if err := c.FinishDeletions(t.Context(), tenant.Scope(args)); err != nil {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("user %d, end of a deletion", d.scope.User)
 }
 
-// importBlocked imports a file with n conversations.
-func (c *conversationChanges) importBlocked(t *testing.T, scope tenant.Scope, n int) {
+// storeImport stores n conversations of a file, whose import has not ended.
+func (b *testBundle) storeImport(t *testing.T, scope tenant.Scope, n int) importer.Run {
 	t.Helper()
 	run := importer.Run{Scope: scope, ID: uuid.NewString(), Worker: uuid.NewString()}
-	exec(t, c.owner, `insert into imports (tenant_id, user_id, id, kind, platform, status, stored, worker, leased_until)
+	exec(t, b.owner, `insert into imports (tenant_id, user_id, id, kind, platform, status, stored, worker, leased_until)
 		values ($1, $2, $3, 'file', 'custom', 'running', false, $4, now() + interval '1 hour')`, scope.Tenant, scope.User, run.ID, run.Worker)
-	c.insertBlocked(t, scope, n)
-	exec(t, c.owner, `update conversations set import_id = $3 where tenant_id = $1 and user_id = $2 and status = 'blocked'
-		and not exists (select from imports i where i.id = import_id)`, scope.Tenant, scope.User, run.ID)
-	if err := c.Imports().Finish(t.Context(), run, "", nil); err != nil {
+	exec(t, b.owner, `with added as (
+			insert into conversations (tenant_id, user_id, id, external_id, platform, status, import_id, created_at, updated_at)
+			select $1, $2, i, 'imported ' || i, 'custom', 'blocked', $3, now(), now() from (select gen_random_uuid() as i from generate_series(1, $4)) ids returning 1)
+		update usage set blocked = blocked + (select count(*) from added) where tenant_id = $1`, scope.Tenant, scope.User, run.ID, n)
+	return run
+}
+
+func (b *testBundle) finishImport(t *testing.T, run importer.Run) {
+	t.Helper()
+	if err := b.Imports().Finish(t.Context(), run, "", nil); err != nil {
 		t.Fatal(err)
 	}
 }

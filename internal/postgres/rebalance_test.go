@@ -111,7 +111,39 @@ func TestUndoMatchesBothQuotas(t *testing.T) {
 	}
 }
 
-// Changing a user's conversations reads no other users of the tenant, and none of their conversations, while nothing is blocked.
+// If a deletion frees the tenant's quota, conversations of other users become active in its place as soon as it is final, also if other changes or an
+// erasure of the user follow it.
+func TestDeletionFreesTheTenantsQuota(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Conversations = 2 })
+	one, two := b.users[0], b.users[1]
+	var ids []string
+	for i := range 2 {
+		ids = append(ids, b.upsert(t, one, newConversation(fmt.Sprint(i), i, 1)).Conversation.ID)
+	}
+	for i := range 2 {
+		b.upsert(t, two, newConversation(fmt.Sprint(i), i, 1))
+	}
+	if _, err := b.Conversations().DeleteUndoable(t.Context(), one, ids[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.statuses(t, two); got != "bb" {
+		t.Errorf("while the deletion can be undone: %s, want bb", got)
+	}
+	if _, err := b.Conversations().Delete(t.Context(), one, ids[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.EraseJobs(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	b.expireDeletions(t)
+	if got := b.statuses(t, two); got != "aa" {
+		t.Errorf("after the end of the deletion: %s, want aa", got)
+	}
+}
+
+// Changing a user's conversations reads no other users of the tenant, and none of their conversations, also if some of these are blocked by the
+// quota of their user.
 func TestChangesReadNoConversationsOfOthers(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
@@ -124,10 +156,22 @@ func TestChangesReadNoConversationsOfOthers(t *testing.T) {
 			returning tenant_id, user_id), counted as (
 			update users u set conversations = 1 from added a where u.tenant_id = a.tenant_id and u.id = a.user_id)
 		update usage set conversations = conversations + $2 where tenant_id = $1`, b.users[0].Tenant, others)
+	for i := range 3 {
+		b.upsert(t, b.users[1], newConversation(fmt.Sprint(i), i, 1))
+	}
+	b.insertBlocked(t, b.users[1], others)
 	exec(t, b.owner, "analyze users, conversations")
 	b.Close()
 	scope := b.users[0]
 	var ids []string
+	var undo string
+	deleteUndoable := func(b *testBundle, id string) {
+		deleted, err := b.Conversations().DeleteUndoable(t.Context(), scope, []string{id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		undo = deleted.Undo
+	}
 	for _, step := range []struct {
 		name string
 		do   func(*testBundle)
@@ -147,6 +191,31 @@ func TestChangesReadNoConversationsOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "aaa"},
+		{"new conversations over the quota", func(b *testBundle) {
+			b.upsert(t, scope, newConversation("4", 4, 1))
+			b.upsert(t, scope, newConversation("5", 5, 1))
+		}, "aaabb"},
+		{"deletion of an active conversation", func(b *testBundle) {
+			if _, err := b.Conversations().Delete(t.Context(), scope, ids[1:2]); err != nil {
+				t.Fatal(err)
+			}
+		}, "aaba"},
+		{"deletion that can be undone", func(b *testBundle) { deleteUndoable(b, ids[2]) }, "aba"},
+		{"its undo", func(b *testBundle) {
+			if _, err := b.Conversations().Undelete(t.Context(), scope, undo); err != nil {
+				t.Fatal(err)
+			}
+		}, "aaba"},
+		{"another deletion that can be undone", func(b *testBundle) { deleteUndoable(b, ids[2]) }, "aba"},
+		{"the ends of the deletions", func(b *testBundle) { b.expireDeletions(t) }, "aaa"},
+		{"deletion of a memory", func(b *testBundle) {
+			if _, err := b.Memories().DeleteUndoable(t.Context(), scope, []string{b.remember(t, scope, "text", nil)}); err != nil {
+				t.Fatal(err)
+			}
+			b.expireDeletions(t)
+		}, "aaa"},
+		{"import", func(b *testBundle) { b.finishImport(t, b.storeImport(t, scope, 1)) }, "aaab"},
+		{"deletion of the account", func(b *testBundle) { b.purge(t, scope) }, ""},
 	} {
 		var got string
 		rows := b.rowsRead(t, d, func(own *testBundle) { step.do(own); got = own.statuses(t, scope) })

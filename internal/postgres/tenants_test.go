@@ -113,7 +113,7 @@ func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 		case tenant.PurgeArgs{}.Kind():
 			err = tenant.Purge(t.Context(), store, droppedAtOnce{}, args.Tenant)
 		case tenant.FinishDeletionsArgs{}.Kind():
-			err = store.FinishDeletions(t.Context(), args.Tenant)
+			err = store.FinishDeletions(t.Context(), tenant.Scope(args))
 		case tenant.PurgeUserArgs{}.Kind():
 			err = store.PurgeUser(t.Context(), tenant.Scope(args))
 		case retrieve.MigrateArgs{}.Kind(): // with an index that takes all at once

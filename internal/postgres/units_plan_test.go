@@ -264,6 +264,31 @@ func TestBlockedOfImportReadsFewRows(t *testing.T) {
 	})
 }
 
+// The conversations of a user that become active are read without the user's other blocked ones, and without those of others.
+func TestNewestBlockedOfUserReadsFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	const blocked, batch = 500, 5
+	for _, scope := range b.users {
+		b.insertBlocked(t, scope, blocked)
+	}
+	scope := b.users[0]
+	conn := session(t, d, scope)
+	exec(t, conn, "select set_config('mnemo.user', '*', false)") // as in a re-balance
+	exec(t, conn, "prepare newest (uuid, bigint, int) as "+namedQuery(t, "conversation_states.sql", "NewestBlockedOfUser", "tenant_id", "user_id", "batch"))
+	forEachPlan(t, b, conn, "conversations", func(plans string) {
+		statement := fmt.Sprintf("execute newest ('%s', %d, %d)", scope.Tenant, scope.User, batch)
+		if plan := explain(t, conn, statement); plan.Rows != batch {
+			t.Errorf("%s: %v rows, want %d", plans, plan.Rows, batch)
+		}
+		if rows := readRows(t, conn, "conversations", statement); rows < batch || rows > 2*batch {
+			t.Errorf("%s: %d conversations are read to find %d of them", plans, rows, batch)
+		}
+	})
+}
+
 // forEachPlan calls fn for the custom and the generic plans of a session, without and then with
 // statistics of the tables.
 func forEachPlan(t *testing.T, b *testBundle, conn *pgxpool.Pool, tables string, fn func(plans string)) {

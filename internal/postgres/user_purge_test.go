@@ -32,7 +32,7 @@ func TestRemovedUsersDataGoesByPolicy(t *testing.T) {
 	for _, policy := range []tenant.DeletionPolicy{tenant.Retain, tenant.Delete} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, func(q *tenant.Quota) { q.Conversations = 250 })
+			b := setup(t, func(q *tenant.Quota) { q.Conversations = 210 })
 			alice, bob := b.users[0], b.users[1]
 			hers := b.remember(t, alice, "one with units", nil)
 			b.remember(t, bob, "one with units", nil)

@@ -25,6 +25,9 @@ const UndoWindow = 10 * time.Second
 // FinishDeletionsArgs are the arguments of the job that makes deletions final.
 type FinishDeletionsArgs struct {
 	Tenant ID `json:"tenant"`
+	// User is the user whose blocked conversations may become active. NoUser stands for all users: the deletion freed the tenant's
+	// quota, or a previous release committed the job. An erasure of a user deletes the jobs with its id.
+	User UserID `json:"user,omitempty"`
 }
 
 // Kind returns the kind of the job.

@@ -16,8 +16,8 @@ import (
 // uses. A literal outside of authentication would let code choose whose data it
 // accesses.
 var scopeCreators = map[string][]string{
-	"cmd/mnemo/erase.go":                {"JobScope"}, // of a tenant that an administrator erases
-	"internal/jobs/jobs.go":             {"JobScope"},
+	"cmd/mnemo/erase.go":                {"JobScope"},             // of a tenant that an administrator erases
+	"internal/jobs/jobs.go":             {"JobScope", "JobScope"}, // of a user who is purged, and of one who has deleted something
 	"internal/postgres/account.go":      {"JobScope"},
 	"internal/postgres/erase.go":        {"JobScope"}, // of a user whom an administrator erases
 	"internal/postgres/erasures.go":     {"JobScope"},

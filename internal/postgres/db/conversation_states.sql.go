@@ -136,7 +136,7 @@ type NewestBlockedRow struct {
 }
 
 // The newest blocked conversations, within the quota of each user. Conversations
-// of an import follow when the whole file is stored.
+// of an import follow when the whole file is stored. Reads all blocked conversations of the tenant.
 func (q *Queries) NewestBlocked(ctx context.Context, arg NewestBlockedParams) ([]NewestBlockedRow, error) {
 	rows, err := q.db.Query(ctx, newestBlocked, arg.TenantID, arg.Hard, arg.Batch)
 	if err != nil {
@@ -150,6 +150,39 @@ func (q *Queries) NewestBlocked(ctx context.Context, arg NewestBlockedParams) ([
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const newestBlockedOfUser = `-- name: NewestBlockedOfUser :many
+select c.id from conversations c where c.tenant_id = $1 and c.user_id = $2 and c.status = 'blocked'
+    and c.import_id <> all (array(select i.id from imports i where i.tenant_id = $1 and i.user_id = $2 and not i.stored))
+order by c.updated_at desc, c.id desc limit $3
+`
+
+type NewestBlockedOfUserParams struct {
+	TenantID string
+	UserID   int64
+	Batch    int32
+}
+
+// Like NewestBlocked, of one user. The index conversations_blocked has the order.
+func (q *Queries) NewestBlockedOfUser(ctx context.Context, arg NewestBlockedOfUserParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, newestBlockedOfUser, arg.TenantID, arg.UserID, arg.Batch)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ select user_id, id from conversations where tenant_id = @tenant_id and status = 
 
 -- name: NewestBlocked :many
 -- The newest blocked conversations, within the quota of each user. Conversations
--- of an import follow when the whole file is stored.
+-- of an import follow when the whole file is stored. Reads all blocked conversations of the tenant.
 with ranked as (
     select c.user_id, c.id, c.updated_at, row_number() over (partition by c.user_id order by c.updated_at desc, c.id desc) as n
     from conversations c where c.tenant_id = @tenant_id and c.status = 'blocked'
@@ -44,6 +44,12 @@ select r.user_id, r.id from ranked r
 join users u on u.tenant_id = @tenant_id and u.id = r.user_id
 where u.conversations + r.n <= @hard
 order by r.updated_at desc, r.id desc limit @batch;
+
+-- name: NewestBlockedOfUser :many
+-- Like NewestBlocked, of one user. The index conversations_blocked has the order.
+select c.id from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id and c.status = 'blocked'
+    and c.import_id <> all (array(select i.id from imports i where i.tenant_id = @tenant_id and i.user_id = @user_id and not i.stored))
+order by c.updated_at desc, c.id desc limit @batch;
 
 -- name: SetConversationStatus :exec
 -- Ids are unique per user only: two users may have restored the same export.
