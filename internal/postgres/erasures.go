@@ -15,6 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -159,11 +160,16 @@ func (e Erasures) BeginReplay(ctx context.Context) error {
 		if err != nil {
 			break
 		}
-		err = e.inTenant(ctx, tenant.ID(id), func(_ pgx.Tx, q *db.Queries) error {
+		err = e.inTenant(ctx, tenant.ID(id), func(tx pgx.Tx, q *db.Queries) error {
 			if err := q.DeletePendingExtractions(ctx, id); err != nil {
 				return err
 			}
-			return q.FailUnfinishedImports(ctx, db.FailUnfinishedImportsParams{TenantID: id, Failure: importer.ErrInterrupted.Error()})
+			n, err := q.FailUnfinishedImports(ctx, db.FailUnfinishedImportsParams{TenantID: id, Failure: importer.ErrInterrupted.Error()})
+			if err != nil || n == 0 {
+				return err
+			}
+			// As at the end of an import, the conversations that it stored become active.
+			return e.insertJob(ctx, tx, queue.Backlog, tenant.RebalanceArgs{Tenant: tenant.ID(id)})
 		})
 	}
 	if err != nil {

@@ -102,6 +102,23 @@ func TestAccessEndsAgain(t *testing.T) {
 	}
 }
 
+// The conversations of an import that ends in a restored database become active within the quota.
+func TestConversationsOfEndedImportsBecomeActive(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Conversations = 2 })
+	b.storeImport(t, b.users[0], 3)
+	b.storeImport(t, b.users[2], 1)
+	if err := b.Erasures().BeginReplay(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	workJobs(t, b.DB, b.owner)
+	for user, want := range map[int]int64{0: 2, 2: 1} {
+		if got := b.balance(t, b.users[user]); got.active != want {
+			t.Errorf("conversations of user %d: %+v, want %d active ones", user, got, want)
+		}
+	}
+}
+
 // A password that its user replaced after the backup is unknown to everybody after the
 // restore: the operator must not assume that the user has one.
 func TestReplacedPasswordAfterRestore(t *testing.T) {

@@ -84,14 +84,16 @@ func (q *Queries) ErasureLag(ctx context.Context) (float64, error) {
 	return seconds, err
 }
 
-const failUnfinishedImports = `-- name: FailUnfinishedImports :exec
+const failUnfinishedImports = `-- name: FailUnfinishedImports :one
 with failed as (
     update imports i set status = 'failed', stored = true, failure = $1, finished_at = now(), worker = null, leased_until = null,
         chunk_bytes = 0, version = version + 1
     where i.tenant_id = $2 and i.status in ('uploading', 'queued', 'running')
     returning i.tenant_id, i.user_id, i.id
+), chunks as (
+    delete from import_chunks k using failed f where k.tenant_id = f.tenant_id and k.user_id = f.user_id and k.import_id = f.id
 )
-delete from import_chunks k using failed f where k.tenant_id = f.tenant_id and k.user_id = f.user_id and k.import_id = f.id
+select count(*) from failed
 `
 
 type FailUnfinishedImportsParams struct {
@@ -99,10 +101,12 @@ type FailUnfinishedImportsParams struct {
 	TenantID string
 }
 
-// Their files may contain conversations that were deleted after the backup.
-func (q *Queries) FailUnfinishedImports(ctx context.Context, arg FailUnfinishedImportsParams) error {
-	_, err := q.db.Exec(ctx, failUnfinishedImports, arg.Failure, arg.TenantID)
-	return err
+// Their files may contain conversations that were deleted after the backup. Returns their number.
+func (q *Queries) FailUnfinishedImports(ctx context.Context, arg FailUnfinishedImportsParams) (int64, error) {
+	row := q.db.QueryRow(ctx, failUnfinishedImports, arg.Failure, arg.TenantID)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const knownErasures = `-- name: KnownErasures :many

@@ -50,15 +50,17 @@ select setval('unit_ids', nextval('unit_ids') + 1000000000), setval('placement_i
 -- name: AllTenants :many
 select id from tenants order by id;
 
--- name: FailUnfinishedImports :exec
--- Their files may contain conversations that were deleted after the backup.
+-- name: FailUnfinishedImports :one
+-- Their files may contain conversations that were deleted after the backup. Returns their number.
 with failed as (
     update imports i set status = 'failed', stored = true, failure = @failure, finished_at = now(), worker = null, leased_until = null,
         chunk_bytes = 0, version = version + 1
     where i.tenant_id = @tenant_id and i.status in ('uploading', 'queued', 'running')
     returning i.tenant_id, i.user_id, i.id
+), chunks as (
+    delete from import_chunks k using failed f where k.tenant_id = f.tenant_id and k.user_id = f.user_id and k.import_id = f.id
 )
-delete from import_chunks k using failed f where k.tenant_id = f.tenant_id and k.user_id = f.user_id and k.import_id = f.id;
+select count(*) from failed;
 
 -- name: RepeatTenantErasure :execrows
 update tenants set state = 'purging', deletion_policy = 'Delete', retired_at = coalesce(retired_at, now()), updated_at = now()
