@@ -19,7 +19,7 @@ type migrateCommand struct {
 // Run migrates the schema.
 func (c *migrateCommand) Run(ctx context.Context, log *slog.Logger) error {
 	return retry(ctx, log, c.WaitTimeout, func(ctx context.Context) error {
-		version, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: c.OwnerURL, AppRole: c.AppRole, Cell: (*tenant.DatabaseCell)(c.DatabaseCell)})
+		version, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: c.OwnerURL, AppRole: c.AppRole, Cell: (*tenant.DatabaseCell)(c.DatabaseCell), Log: log})
 		if err != nil {
 			return err
 		}

@@ -30,6 +30,9 @@ const (
 	PromotePlan  = promotePlan
 )
 
+// LockTimeout is how long a migration waits for the lock of a table.
+const LockTimeout = lockTimeout
+
 // Limits of the cache.
 const (
 	MaxCachedUnits = maxCachedUnits

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -32,18 +34,28 @@ var migrations embed.FS
 // finished.
 const migrationRetry = 200 * time.Millisecond
 
+const (
+	// lockTimeout is how long a migration waits for the lock of a table. Other statements wait behind
+	// it. PostgreSQL cancels an autovacuum that has the lock after deadlock_timeout, a second.
+	lockTimeout = 2 * time.Second
+	// lockRetry is the delay before a migration requests the lock again, in which other statements run.
+	lockRetry = 10 * time.Second
+)
+
 // MigrateConfig configures Migrate.
 type MigrateConfig struct {
 	OwnerURL string // PostgreSQL URL of the role that owns the database
 	AppRole  string // existing role that serve and operator connect as
 	// Cell is the number of a new database; nil for 0, or for that of an existing one.
 	Cell *tenant.DatabaseCell
+	Log  *slog.Logger // slog.Default() if nil
 }
 
 // Migrate updates the schema and the job queue's tables, grants the
 // application role its privileges, and disables JIT compilation in the
-// database. Of several concurrent calls one migrates and the others wait. It
-// returns the resulting schema version.
+// database. Of several concurrent calls one migrates and the others wait. While
+// a transaction uses a table that a migration changes, it retries until ctx ends.
+// It returns the resulting schema version.
 func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	config, err := pgxpool.ParseConfig(c.OwnerURL)
 	if err != nil {
@@ -51,6 +63,10 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	}
 	config.MaxConns = 4
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, fmt.Sprintf("set lock_timeout = %d", lockTimeout.Milliseconds()))
+		return err //nolint:wrapcheck // pgxpool wraps it
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return 0, fmt.Errorf("open database: %w", mapError(err))
@@ -64,6 +80,11 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 		return 0, err
 	}
 	defer unlock()
+	return awaitLocks(ctx, cmp.Or(c.Log, slog.Default()), func() (int64, error) { return migrate(ctx, pool, c) })
+}
+
+// migrate executes the steps of Migrate. They can be repeated.
+func migrate(ctx context.Context, pool *pgxpool.Pool, c MigrateConfig) (int64, error) {
 	if _, err := readSchema(ctx, pool); err != nil {
 		return 0, err
 	}
@@ -84,6 +105,27 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 		return 0, err
 	}
 	return version, nil
+}
+
+// awaitLocks calls fn again while it fails because of lockTimeout, and logs each distinct error once.
+func awaitLocks(ctx context.Context, log *slog.Logger, fn func() (int64, error)) (int64, error) {
+	logged := ""
+	for {
+		version, err := fn()
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "55P03" {
+			return version, err
+		}
+		if err.Error() != logged {
+			logged = err.Error()
+			log.WarnContext(ctx, "waiting for transactions that use the tables, such as a backup or the export of an account; retrying",
+				"interval", lockRetry, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, err
+		case <-time.After(lockRetry):
+		}
+	}
 }
 
 // checkRole returns an error with the required command if the application role
@@ -131,19 +173,35 @@ func lockMigration(ctx context.Context, pool *pgxpool.Pool) (unlock func(), err 
 	}
 }
 
+// migrateSchema applies the pending migrations. Those outside a transaction build or drop an index concurrently: this blocks
+// no statements while it waits for old transactions, and begins anew if it fails. So they have no lock timeout.
 func migrateSchema(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
-	conn := stdlib.OpenDBFromPool(pool)
-	defer func() { _ = conn.Close() }()
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return 0, fmt.Errorf("read migrations: %w", err)
 	}
+	conn, patient := stdlib.OpenDBFromPool(pool), stdlib.OpenDB(*pool.Config().ConnConfig)
+	defer func() { _, _ = conn.Close(), patient.Close() }()
 	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files)
 	if err != nil {
 		return 0, fmt.Errorf("prepare migrations: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return 0, fmt.Errorf("migrate schema: %w", mapError(err))
+	concurrent, err := goose.NewProvider(goose.DialectPostgres, patient, files)
+	if err != nil {
+		return 0, fmt.Errorf("prepare migrations: %w", err)
+	}
+	for _, source := range provider.ListSources() {
+		content, err := fs.ReadFile(files, source.Path)
+		if err != nil {
+			return 0, fmt.Errorf("read migrations: %w", err)
+		}
+		p := provider
+		if strings.Contains(string(content), "-- +goose NO TRANSACTION") {
+			p = concurrent
+		}
+		if _, err := p.UpTo(ctx, source.Version); err != nil {
+			return 0, fmt.Errorf("migrate schema: %w", mapError(err))
+		}
 	}
 	version, err := provider.GetDBVersion(ctx)
 	if err != nil {

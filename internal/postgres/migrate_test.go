@@ -1,12 +1,18 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
@@ -131,5 +137,103 @@ func TestMigrateDisablesJIT(t *testing.T) {
 	}
 	if got := jit(); got != "off" {
 		t.Errorf("jit is %s after the migration, want off", got)
+	}
+}
+
+// createAt returns an empty database with an older version of the schema.
+func createAt(t *testing.T, version int64) (postgrestest.Database, *pgxpool.Pool) {
+	t.Helper()
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
+	exec(t, owner, "drop schema public cascade")
+	exec(t, owner, "create schema public")
+	conn := stdlib.OpenDBFromPool(owner)
+	defer func() { _ = conn.Close() }()
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, os.DirFS("migrations"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.UpTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	return d, owner
+}
+
+// startMigrate migrates in the background until ctx ends. The result arrives in the channel.
+func startMigrate(ctx context.Context, d postgrestest.Database) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: d.OwnerURL, AppRole: "mnemo_test_app"})
+		done <- err
+	}()
+	return done
+}
+
+// awaitRow waits until the query returns a row, while the migration is running.
+func awaitRow(t *testing.T, pool *pgxpool.Pool, migrated <-chan error, sql string) {
+	t.Helper()
+	for count(t, pool, "select count(*) from ("+sql+") x") == 0 {
+		select {
+		case err := <-migrated:
+			t.Fatalf("Migrate = %v before %q", err, sql)
+		default:
+		}
+	}
+}
+
+// pg_dump and the export of an account read tables in one transaction, which can last an hour. A statement that waits for
+// the exclusive lock of a migration would wait for them, too.
+func TestMigrateDoesNotBlockStatements(t *testing.T) {
+	t.Parallel()
+	d, owner := createAt(t, 33) // the next version changes the policies of all tables
+	backup, err := owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = backup.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := backup.Exec(t.Context(), "lock table memories in access share mode"); err != nil {
+		t.Fatal(err)
+	}
+	migrated := startMigrate(t.Context(), d)
+	awaitRow(t, owner, migrated, "select from pg_locks where relation = 'memories'::regclass and mode = 'AccessExclusiveLock' and not granted")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, err := owner.Exec(ctx, "select from memories"); err != nil {
+		t.Errorf("a statement during the migration: %v", err)
+	}
+	if err := backup.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, owner, "select max(version_id) from goose_db_version"); int64(n) != postgres.SchemaVersion() {
+		t.Errorf("schema %d after the migration, want %d", n, postgres.SchemaVersion())
+	}
+	postgrestest.Open(t, d)
+}
+
+// A concurrent build of an index waits for all older transactions. It must not fail and begin anew meanwhile.
+func TestMigrateBuildsIndexOnce(t *testing.T) {
+	t.Parallel()
+	d, owner := createAt(t, 24) // the next version builds memories_id
+	backup, err := owner.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = backup.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := backup.Exec(t.Context(), "select from memories"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	migrated := startMigrate(ctx, d)
+	awaitRow(t, owner, migrated, fmt.Sprintf(`select from pg_stat_activity where datname = current_database() and wait_event = 'virtualxid'
+		and query like '%%create index concurrently memories_id%%' and query_start < clock_timestamp() - interval '%d ms'`, 2*postgres.LockTimeout.Milliseconds()))
+	if err := backup.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
 	}
 }
