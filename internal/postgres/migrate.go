@@ -80,18 +80,23 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 		return 0, err
 	}
 	defer unlock()
-	return awaitLocks(ctx, cmp.Or(c.Log, slog.Default()), func() (int64, error) { return migrate(ctx, pool, c) })
+	c.Log = cmp.Or(c.Log, slog.Default())
+	return awaitLocks(ctx, c.Log, func() (int64, error) { return migrate(ctx, pool, c) })
 }
 
 // migrate executes the steps of Migrate. They can be repeated.
 func migrate(ctx context.Context, pool *pgxpool.Pool, c MigrateConfig) (int64, error) {
-	if _, err := readSchema(ctx, pool); err != nil {
+	version, err := readSchema(ctx, pool)
+	if err != nil {
 		return 0, err
 	}
 	if err := disableJIT(ctx, pool); err != nil {
 		return 0, err
 	}
-	version, err := migrateSchema(ctx, pool)
+	if err := dropUnfinishedIndexes(ctx, pool, c.Log, version); err != nil {
+		return 0, err
+	}
+	version, err = migrateSchema(ctx, pool)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,63 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+)
+
+// unfinishedIndex is an index whose concurrent build was interrupted.
+type unfinishedIndex struct{ Table, Name string }
+
+// dropUnfinishedIndexes drops indexes that an interrupted migration has left: "create index concurrently" would fail because
+// of them, and with "if not exists" it would accept an invalid one, which no query uses.
+func dropUnfinishedIndexes(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, version int64) error {
+	indexes, err := unfinishedIndexes(ctx, pool, version)
+	if err != nil {
+		return err
+	}
+	for _, index := range indexes {
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			// The lock waits for a build that is still running. It must be the first statement: the build waits for older snapshots.
+			if _, err := tx.Exec(ctx, "lock table only "+index.Table+" in share update exclusive mode"); err != nil {
+				return err
+			}
+			indexes, err := unfinishedIndexes(ctx, tx, version)
+			if err != nil || !slices.Contains(indexes, index) {
+				return err
+			}
+			log.InfoContext(ctx, "dropping the index of an interrupted migration", "index", index.Name, "table", index.Table)
+			_, err = tx.Exec(ctx, "drop index "+index.Name)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("drop unfinished index %s: %w", index.Name, mapError(err))
+		}
+	}
+	return nil
+}
+
+// unfinishedIndexes lists the invalid indexes of a schema with the version. Those of partitioned tables are not built
+// concurrently; they are invalid until each partition has one. 00025_memory_ids.sql builds its index without "if not
+// exists", so it also fails if PostgreSQL completed the build, but the version was not recorded.
+func unfinishedIndexes(ctx context.Context, q db.DBTX, version int64) ([]unfinishedIndex, error) {
+	rows, err := q.Query(ctx, `select i.indrelid::regclass::text, i.indexrelid::regclass::text
+		from pg_index i join pg_class c on c.oid = i.indexrelid
+		where c.relnamespace = 'public'::regnamespace and c.relkind = 'i' and not c.relispartition and pg_has_role(c.relowner, 'usage')
+			and (not i.indisvalid or c.relname = 'memories_id' and $1::bigint < 25)
+		order by 2`, version)
+	if err != nil {
+		return nil, fmt.Errorf("list unfinished indexes: %w", err)
+	}
+	indexes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[unfinishedIndex])
+	if err != nil {
+		return nil, fmt.Errorf("list unfinished indexes: %w", err)
+	}
+	return indexes, nil
+}

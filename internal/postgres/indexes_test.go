@@ -1,0 +1,172 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+)
+
+// holdSnapshot keeps concurrent builds of indexes from completing until release is called.
+func holdSnapshot(t *testing.T, owner *pgxpool.Pool) (release func()) {
+	t.Helper()
+	tx, err := owner.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release = func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }
+	t.Cleanup(release)
+	if _, err := tx.Exec(t.Context(), "select from goose_db_version"); err != nil {
+		t.Fatal(err)
+	}
+	return release
+}
+
+// building selects the concurrent builds that wait for an older transaction.
+const building = "select from pg_stat_activity where datname = current_database() and wait_event = 'virtualxid' and query ilike '%create index concurrently%'"
+
+// interruptBuild cancels the build of an index, which leaves it invalid.
+func interruptBuild(t *testing.T, owner *pgxpool.Pool, build func(context.Context) error) {
+	t.Helper()
+	release := holdSnapshot(t, owner)
+	defer release()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- build(ctx) }()
+	awaitRow(t, owner, done, building)
+	cancel()
+	if err := <-done; err == nil {
+		t.Fatal("the build was not interrupted")
+	}
+	for count(t, owner, "select count(*) from ("+building+") x") > 0 { // the server cancels it later than the client
+	}
+}
+
+// buildIndex returns a function that executes a statement.
+func buildIndex(owner *pgxpool.Pool, sql string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := owner.Exec(ctx, sql)
+		return err
+	}
+}
+
+// indexes returns the number of indexes with the name that queries can use, and the number of all others that they cannot.
+func indexes(t *testing.T, owner *pgxpool.Pool, name string) (valid, invalid int) {
+	t.Helper()
+	return count(t, owner, "select count(*) from pg_index where indisvalid and indexrelid = to_regclass($1)", name),
+		count(t, owner, "select count(*) from pg_index where not indisvalid")
+}
+
+// A killed process leaves an invalid index. A build with "if not exists" would accept it, and one without would fail.
+func TestMigrateAfterInterruptedBuild(t *testing.T) {
+	t.Parallel()
+	for version, tc := range map[int64]struct {
+		index string
+		want  int
+	}{7: {"imports_unfinished", 1}, 14: {"memories_text", 0}, 25: {"memories_id", 1}, 37: {"memories_text_hash", 1}, 50: {"users_audit", 1}} {
+		t.Run(tc.index, func(t *testing.T) {
+			t.Parallel()
+			d, owner := createAt(t, version-1)
+			interruptBuild(t, owner, func(ctx context.Context) error { return <-startMigrate(ctx, d) })
+			if valid, invalid := indexes(t, owner, tc.index); valid != 0 || invalid != 1 {
+				t.Fatalf("%d valid and %d invalid indexes after the interruption, want 0 and 1", valid, invalid)
+			}
+			if err := <-startMigrate(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			if valid, invalid := indexes(t, owner, tc.index); valid != tc.want || invalid != 0 {
+				t.Errorf("%d valid and %d invalid indexes, want %d and 0", valid, invalid, tc.want)
+			}
+		})
+	}
+}
+
+// Earlier versions recorded a migration that accepted an invalid index.
+func TestMigrateRebuildsIndexes(t *testing.T) {
+	t.Parallel()
+	d, owner := createAt(t, 50)
+	for name, definition := range map[string]string{
+		"imports_unfinished": "imports (tenant_id, user_id) where status in ('uploading', 'queued', 'running')",
+		"memories_id":        "memories (tenant_id, id)",
+		"memories_text_hash": "memories using hash (hashtextextended(text, user_id))",
+	} {
+		exec(t, owner, "drop index "+name)
+		if name != "memories_id" { // missing instead of invalid
+			interruptBuild(t, owner, buildIndex(owner, "create index concurrently "+name+" on "+definition))
+		}
+	}
+	if err := <-startMigrate(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"imports_unfinished", "memories_id", "memories_text_hash"} {
+		if valid, invalid := indexes(t, owner, name); valid != 1 || invalid != 0 {
+			t.Errorf("%s: %d valid and %d invalid indexes, want 1 and 0", name, valid, invalid)
+		}
+	}
+}
+
+// PostgreSQL completes a build of a process that was killed, but the version is not recorded.
+func TestMigrateAfterUnrecordedBuild(t *testing.T) {
+	t.Parallel()
+	d, owner := createAt(t, 24)
+	release := holdSnapshot(t, owner)
+	built := make(chan error, 1)
+	go func() {
+		built <- buildIndex(owner, "create index concurrently memories_id on memories (tenant_id, id)")(t.Context())
+	}()
+	awaitRow(t, owner, built, building)
+	migrated := startMigrate(t.Context(), d)
+	awaitRow(t, owner, migrated, "select from pg_locks where relation = 'memories'::regclass and not granted")
+	release()
+	if err := <-built; err != nil {
+		t.Error(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
+	}
+	if valid, invalid := indexes(t, owner, "memories_id"); valid != 1 || invalid != 0 {
+		t.Errorf("%d valid and %d invalid indexes, want 1 and 0", valid, invalid)
+	}
+}
+
+// An administrator may build indexes of his own, during the migration, in another schema or by partition.
+func TestMigrateKeepsOtherIndexes(t *testing.T) {
+	t.Parallel()
+	d, owner := createAt(t, postgres.SchemaVersion())
+	exec(t, owner, "create table parts (id bigint) partition by range (id)")
+	exec(t, owner, "create table part partition of parts for values from (0) to (10)")
+	exec(t, owner, "create index parts_id on only parts (id)") // invalid until each partition has one
+	exec(t, owner, "create schema other")
+	exec(t, owner, "create table other.items (id bigint)")
+	interruptBuild(t, owner, buildIndex(owner, "create index concurrently items_id on other.items (id)"))
+	release := holdSnapshot(t, owner)
+	built := make(chan error, 1)
+	go func() {
+		built <- buildIndex(owner, "create index concurrently memories_run on memories (run_id)")(t.Context())
+	}()
+	awaitRow(t, owner, built, building)
+	id := count(t, owner, "select 'memories_run'::regclass::oid::bigint")
+	migrated := startMigrate(t.Context(), d)
+	awaitRow(t, owner, migrated, "select from pg_locks where relation = 'memories'::regclass and not granted")
+	release()
+	if err := <-built; err != nil {
+		t.Error(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"memories_run": true, "parts_id": false, "other.items_id": false} {
+		var valid bool
+		if err := owner.QueryRow(t.Context(), "select indisvalid from pg_index where indexrelid = to_regclass($1)", name).Scan(&valid); err != nil || valid != want {
+			t.Errorf("%s: valid %t, %v, want %t", name, valid, err, want)
+		}
+	}
+	if n := count(t, owner, fmt.Sprintf("select count(*) from pg_class where oid = %d", id)); n != 1 {
+		t.Error("the index that was being built was built again")
+	}
+}
