@@ -98,7 +98,7 @@ type Snapshot struct {
 type Store interface {
 	// Snapshot opens a snapshot, which also ends when ctx is done.
 	Snapshot(ctx context.Context, scope tenant.Scope) (*Snapshot, error)
-	// BeginPurge cancels the account's imports, revokes its connected apps,
+	// BeginPurge cancels the account's unfinished imports, revokes its connected apps,
 	// and returns a cutoff after everything the account holds. It commits the
 	// job that completes the purge if the request does not.
 	BeginPurge(ctx context.Context, scope tenant.Scope) (PurgeCutoff, error)

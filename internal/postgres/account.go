@@ -37,7 +37,7 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 		}
 		// Imports and extractions end first, so that they store nothing after the cutoff.
 		if err := q.EndImports(ctx, db.EndImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
-			return fmt.Errorf("delete imports: %w", err)
+			return fmt.Errorf("end imports: %w", err)
 		}
 		if err := q.DeleteExtractions(ctx, db.DeleteExtractionsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("delete extractions: %w", err)
@@ -103,7 +103,7 @@ func (a Accounts) Purge(ctx context.Context, scope tenant.Scope, upTo account.Pu
 }
 
 // purgeBatch removes a batch of conversations; once there are none, a batch of
-// memories; and then the remaining rows.
+// memories, then one of imports; and then the remaining rows.
 func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, upTo account.PurgeCutoff) (account.Purged, error) {
 	conversations, err := q.ConversationsToPurge(ctx, db.ConversationsToPurgeParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.At, Batch: purgeConversationBatch,
@@ -127,10 +127,17 @@ func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scop
 		err := a.Memories().remove(ctx, tx, q, scope, memories, &deleted)
 		return account.Purged{Memories: len(deleted.IDs)}, err
 	}
+	n, err := purgeImports(ctx, q, scope.Tenant, scope.User, scope.User, &upTo.At)
+	if err != nil {
+		return account.Purged{}, fmt.Errorf("delete imports: %w", err)
+	}
+	if n > 0 {
+		return account.Purged{}, nil
+	}
 	return account.Purged{Done: true}, a.purgeRest(ctx, tx, q, scope, upTo)
 }
 
-// purgeRest removes the buckets, idempotency keys and grants, and cancels the job.
+// purgeRest removes the buckets and grants, and cancels the job.
 func (a Accounts) purgeRest(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, upTo account.PurgeCutoff) error {
 	if err := dropDeletions(ctx, q, scope); err != nil {
 		return err
@@ -142,9 +149,6 @@ func (a Accounts) purgeRest(ctx context.Context, tx pgx.Tx, q *db.Queries, scope
 	p := db.PurgeBucketsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.At}
 	if err := q.PurgeBuckets(ctx, p); err != nil {
 		return fmt.Errorf("delete buckets: %w", err)
-	}
-	if err := q.PurgeRequests(ctx, db.PurgeRequestsParams(p)); err != nil {
-		return fmt.Errorf("delete idempotency keys: %w", err)
 	}
 	if err := q.PurgeGrants(ctx, db.PurgeGrantsParams(p)); err != nil {
 		return fmt.Errorf("revoke connected apps: %w", err)

@@ -33,6 +33,12 @@ const (
 // LockTimeout is how long a migration waits for the lock of a table.
 const LockTimeout = lockTimeout
 
+// Maximum numbers of imports, and of their parts, that a transaction of a purge deletes.
+const (
+	PurgeImports = purgeImportsBatch
+	PurgeParts   = purgePartsBatch
+)
+
 // Limits of the cache.
 const (
 	MaxCachedUnits = maxCachedUnits

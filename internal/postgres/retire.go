@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,6 +21,10 @@ const (
 	purgeBatch = 200
 	// purgeUsersBatch is the number of users without data that a purge deletes per transaction.
 	purgeUsersBatch = 2000
+	// purgeImportsBatch is the number of imports that a purge deletes per transaction.
+	purgeImportsBatch = 200
+	// purgePartsBatch is the number of outcomes of imports, or of idempotency keys, that a purge deletes per transaction.
+	purgePartsBatch = 2000
 )
 
 // Retire implements tenant.Store.
@@ -126,7 +132,33 @@ func purgeBatchOf(ctx context.Context, q *db.Queries, id tenant.ID) (removed int
 	if removed, err = q.PurgeMemories(ctx, db.PurgeMemoriesParams(p)); err != nil || removed > 0 {
 		return removed, err
 	}
+	if removed, err = purgeImports(ctx, q, id, 0, math.MaxInt64, nil); err != nil || removed > 0 {
+		return removed, err
+	}
 	return q.PurgeUsers(ctx, db.PurgeUsersParams{TenantID: string(id), Batch: purgeUsersBatch})
+}
+
+// purgeImports deletes a batch of the imports and idempotency keys of users, up to a time unless it is nil. It returns 0 if there are none.
+func purgeImports(ctx context.Context, q *db.Queries, id tenant.ID, first, last tenant.UserID, upTo *time.Time) (removed int64, err error) {
+	p := db.PurgeLedgersParams{
+		TenantID: string(id), FirstUser: int64(first), LastUser: int64(last), UpTo: upTo, Imports: purgeImportsBatch, Batch: purgePartsBatch,
+	}
+	if removed, err = q.PurgeLedgers(ctx, p); err != nil || removed == purgePartsBatch {
+		return removed, err
+	}
+	p.Batch = chunkBatch
+	if removed, err = q.PurgeChunks(ctx, db.PurgeChunksParams(p)); err != nil || removed > 0 {
+		return removed, err
+	}
+	removed, err = q.PurgeImports(ctx, db.PurgeImportsParams{
+		TenantID: p.TenantID, FirstUser: p.FirstUser, LastUser: p.LastUser, UpTo: upTo, Imports: purgeImportsBatch,
+	})
+	if err != nil || removed > 0 {
+		return removed, err
+	}
+	return q.PurgeRequests(ctx, db.PurgeRequestsParams{
+		TenantID: p.TenantID, FirstUser: p.FirstUser, LastUser: p.LastUser, UpTo: upTo, Batch: purgePartsBatch,
+	})
 }
 
 // DeletePurged implements tenant.PurgeStore. It notifies the operator, whose

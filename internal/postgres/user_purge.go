@@ -74,7 +74,7 @@ func (d *DB) PurgeUser(ctx context.Context, scope tenant.Scope) error {
 }
 
 // purgeUserBatch deletes a batch of conversations; once there are none, a batch
-// of memories; and then the row. more reports whether data may remain.
+// of memories, then one of imports; and then the row. more reports whether data may remain.
 func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (more bool, err error) {
 	var conversations, memories []string
 	err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
@@ -90,11 +90,23 @@ func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (more bool,
 	case len(memories) > 0:
 		more, err = true, d.purgeMemories(ctx, scope, memories)
 	default:
-		more, err = d.deletePurgedUser(ctx, scope)
+		if more, err = d.purgeUserImports(ctx, scope); err == nil && !more {
+			more, err = d.deletePurgedUser(ctx, scope)
+		}
 	}
 	if fault.Is(err, fault.NotFound) {
 		return false, nil // the tenant was deleted concurrently
 	}
+	return more, err
+}
+
+// purgeUserImports deletes a batch of imports and idempotency keys, which count in no usage. more reports whether there were any.
+func (d *DB) purgeUserImports(ctx context.Context, scope tenant.Scope) (more bool, err error) {
+	err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		n, err := purgeImports(ctx, q, scope.Tenant, scope.User, scope.User, nil)
+		more = n > 0
+		return err
+	})
 	return more, err
 }
 
@@ -113,7 +125,7 @@ func (d *DB) deletePurgedUser(ctx context.Context, scope tenant.Scope) (more boo
 		if err := appendAudit(ctx, q, scope, audit.UserErase); err != nil {
 			return err
 		}
-		// The delete cascades to buckets, imports, tokens and idempotency keys.
+		// The delete cascades to buckets, tokens, and imports and idempotency keys that were stored meanwhile.
 		return q.DeletePurgedUser(ctx, db.DeletePurgedUserParams{TenantID: string(scope.Tenant), ID: int64(scope.User)})
 	})
 	return more, err

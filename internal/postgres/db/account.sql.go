@@ -91,7 +91,7 @@ func (q *Queries) CountAccount(ctx context.Context, arg CountAccountParams) (Cou
 }
 
 const endImports = `-- name: EndImports :exec
-delete from imports where tenant_id = $1 and user_id = $2
+delete from imports where tenant_id = $1 and user_id = $2 and (status in ('uploading', 'queued', 'running') or not stored)
 `
 
 type EndImportsParams struct {
@@ -99,7 +99,7 @@ type EndImportsParams struct {
 	UserID   int64
 }
 
-// Their workers lose the lease.
+// Deletes the imports that still store conversations. Their workers lose the lease.
 func (q *Queries) EndImports(ctx context.Context, arg EndImportsParams) error {
 	_, err := q.db.Exec(ctx, endImports, arg.TenantID, arg.UserID)
 	return err
@@ -109,6 +109,7 @@ const markAccount = `-- name: MarkAccount :one
 select u.memory_seq, greatest(clock_timestamp(),
     (select max(c.imported_at) from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.id),
     (select max(b.created_at) from buckets b where b.tenant_id = u.tenant_id and b.user_id = u.id),
+    (select max(i.finished_at) from imports i where i.tenant_id = u.tenant_id and i.user_id = u.id),
     (select max(k.created_at) from idempotency_keys k where k.tenant_id = u.tenant_id and k.user_id = u.id),
     (select max(g.created_at) from oauth_grants g where g.tenant_id = u.tenant_id and g.user_id = u.id))::timestamptz as at
 from users u where u.tenant_id = $1 and u.id = $2
@@ -183,20 +184,5 @@ type PurgeBucketsParams struct {
 
 func (q *Queries) PurgeBuckets(ctx context.Context, arg PurgeBucketsParams) error {
 	_, err := q.db.Exec(ctx, purgeBuckets, arg.TenantID, arg.UserID, arg.UpTo)
-	return err
-}
-
-const purgeRequests = `-- name: PurgeRequests :exec
-delete from idempotency_keys where tenant_id = $1 and user_id = $2 and created_at <= $3
-`
-
-type PurgeRequestsParams struct {
-	TenantID string
-	UserID   int64
-	UpTo     time.Time
-}
-
-func (q *Queries) PurgeRequests(ctx context.Context, arg PurgeRequestsParams) error {
-	_, err := q.db.Exec(ctx, purgeRequests, arg.TenantID, arg.UserID, arg.UpTo)
 	return err
 }

@@ -11,8 +11,8 @@ select (select count(*) from buckets b where b.tenant_id = @tenant_id and b.user
     now()::timestamptz as at;
 
 -- name: EndImports :exec
--- Their workers lose the lease.
-delete from imports where tenant_id = @tenant_id and user_id = @user_id;
+-- Deletes the imports that still store conversations. Their workers lose the lease.
+delete from imports where tenant_id = @tenant_id and user_id = @user_id and (status in ('uploading', 'queued', 'running') or not stored);
 
 -- name: MarkAccount :one
 -- The time is not before anything that exists, even if the clock was ahead when it was
@@ -20,6 +20,7 @@ delete from imports where tenant_id = @tenant_id and user_id = @user_id;
 select u.memory_seq, greatest(clock_timestamp(),
     (select max(c.imported_at) from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.id),
     (select max(b.created_at) from buckets b where b.tenant_id = u.tenant_id and b.user_id = u.id),
+    (select max(i.finished_at) from imports i where i.tenant_id = u.tenant_id and i.user_id = u.id),
     (select max(k.created_at) from idempotency_keys k where k.tenant_id = u.tenant_id and k.user_id = u.id),
     (select max(g.created_at) from oauth_grants g where g.tenant_id = u.tenant_id and g.user_id = u.id))::timestamptz as at
 from users u where u.tenant_id = @tenant_id and u.id = @user_id;
@@ -37,6 +38,3 @@ order by seq limit @batch;
 
 -- name: PurgeBuckets :exec
 delete from buckets where tenant_id = @tenant_id and user_id = @user_id and created_at <= @up_to and memories = 0;
-
--- name: PurgeRequests :exec
-delete from idempotency_keys where tenant_id = @tenant_id and user_id = @user_id and created_at <= @up_to;
