@@ -58,7 +58,7 @@ var docIngestConversation = doc{
 	links: map[string]string{"getConversation.conversationId": "/conversationId", "getImport.importId": "/importId"},
 	description: "Adds new messages and replaces changed ones by id; messages missing from the request are kept. " +
 		"Passages that a recall returned are stored, but searches find only their originals. " +
-		"A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.",
+		"A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails. At most 50 MiB per request.",
 	request: example(`{"conversation":{"id":"c-1","title":"Night train to Vienna","createdAt":"2025-05-09T14:30:00Z","messages":[` +
 		`{"id":"m-1","role":"user","content":"Which seat should I book?","createdAt":"2025-05-09T14:30:00Z"},` +
 		`{"id":"m-2","role":"assistant","content":"A window seat, as you like it.","createdAt":"2025-05-09T14:30:04Z"}]},` +

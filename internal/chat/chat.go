@@ -102,7 +102,7 @@ type ConversationFilter struct {
 type Store interface {
 	// Upsert applies Plan to the stored conversation, re-balances the quota, and
 	// records an import of one conversation. Forbidden when the storage quota is
-	// exceeded.
+	// exceeded; ErrTooLarge if Change.TooLarge.
 	Upsert(ctx context.Context, scope tenant.Scope, u Upsert) (Outcome, error)
 	// RecordFailure records a failed import of one conversation. The outcome
 	// holds the conversation that Rejected returns.

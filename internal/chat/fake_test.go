@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ type fakes struct {
 	removed       []retrieve.UnitID
 	embedded      []string // texts passed to Embed
 
-	storeFails, indexFails, embedFails error
+	storeFails, upsertFails, indexFails, embedFails error
 }
 
 func newService(f *fakes) *Service {
@@ -42,7 +43,7 @@ func newService(f *fakes) *Service {
 
 func (f *fakes) Upsert(_ context.Context, _ tenant.Scope, u Upsert) (Outcome, error) {
 	f.upserted = u
-	return Outcome{ImportID: "i1"}, f.storeFails
+	return Outcome{ImportID: "i1"}, cmp.Or(f.upsertFails, f.storeFails)
 }
 
 func (f *fakes) RecordFailure(_ context.Context, _ tenant.Scope, _ Upsert, reason string) (Outcome, error) {

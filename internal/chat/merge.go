@@ -75,6 +75,25 @@ func (c Change) Changed() bool {
 	return len(c.Added)+len(c.Replaced) > 0 || !equal(c.Before, c.After)
 }
 
+// The limits of a conversation that grows by several requests. All its messages are read to add one, and are held in memory
+// when an export is restored.
+const (
+	MaxConversation = 32 << 20 // bytes of texts and external ids
+	MaxMessages     = 100_000
+)
+
+// TooLarge reports whether the conversation grows beyond MaxConversation or MaxMessages.
+func (c Change) TooLarge() bool {
+	if len(c.Added) == 0 && c.Storage() <= 0 {
+		return false
+	}
+	size := c.After.Bytes
+	for _, m := range c.Messages {
+		size += int64(len(m.ExternalID))
+	}
+	return size > MaxConversation || len(c.Messages) > MaxMessages
+}
+
 // Storage returns the bytes that the conversation gains; negative if it shrinks.
 func (c Change) Storage() int64 { return c.After.Bytes - c.Before.Bytes }
 

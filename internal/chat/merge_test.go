@@ -243,3 +243,37 @@ func TestTitleReindexesFirstMessage(t *testing.T) {
 		t.Errorf("units = %v, want one that begins with the title", units)
 	}
 }
+
+func TestChangeTooLarge(t *testing.T) {
+	t.Parallel()
+	text := func(n int) Message { return Message{ExternalID: "m0", Text: strings.Repeat("x", n)} }
+	many := make([]Message, MaxMessages+1)
+	for i := range many {
+		many[i].ExternalID = fmt.Sprint("m", i)
+	}
+	before := Conversation{ID: "c"}
+	tests := map[string]struct {
+		stored, sent []Message
+		want         bool
+	}{
+		"Limit":        {nil, []Message{text(MaxConversation - 2)}, false},
+		"Id":           {nil, []Message{text(MaxConversation - 1)}, true},
+		"Messages":     {many[:MaxMessages-1], many[:MaxMessages], false},
+		"ManyMessages": {many[:MaxMessages], many, true},
+		"Unchanged":    {[]Message{text(MaxConversation)}, []Message{text(MaxConversation)}, false},
+		"Smaller":      {[]Message{text(2 * MaxConversation)}, []Message{text(MaxConversation)}, false},
+		"Larger":       {[]Message{text(MaxConversation)}, []Message{text(MaxConversation + 1)}, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stored := before
+			for _, m := range tc.stored {
+				stored.Bytes += int64(len(m.Text))
+			}
+			if got := Plan(stored, tc.stored, Upsert{ExternalID: "a", Messages: tc.sent}, "").TooLarge(); got != tc.want {
+				t.Errorf("TooLarge = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

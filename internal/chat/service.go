@@ -3,6 +3,7 @@ package chat
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -83,18 +84,15 @@ func NewService(c Config) *Service {
 
 // Ingest stores a conversation that was sent online. Invalid for invalid input,
 // Forbidden when the storage quota is exceeded. A conversation of more than
-// MaxTokens is accepted, and its import is recorded as failed.
+// MaxTokens, or that would grow beyond MaxConversation or MaxMessages, is accepted,
+// and its import is recorded as failed.
 func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInput) (Outcome, error) {
 	u, err := in.Upsert()
 	if err != nil {
 		return Outcome{}, err
 	}
 	if !s.countTokens(u.Messages) {
-		out, err := s.Store.RecordFailure(ctx, who.Scope, u, tooLong)
-		if err != nil {
-			return Outcome{}, fmt.Errorf("record failed import: %w", err)
-		}
-		return out, nil
+		return s.recordFailure(ctx, who, u, tooLong)
 	}
 	// Embed before the transaction, which holds locks. The conversation can change in between, but the text that a unit
 	// embeds depends on its own message only.
@@ -103,11 +101,26 @@ func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInpu
 	}
 	u.Generation = who.Generation
 	out, err := s.Store.Upsert(ctx, who.Scope, u)
+	if errors.Is(err, ErrTooLarge) {
+		return s.recordFailure(ctx, who, u, ErrTooLarge.Error())
+	}
 	if err != nil {
 		return Outcome{}, fmt.Errorf("store conversation: %w", err)
 	}
 	return out, nil
 }
+
+func (s *Service) recordFailure(ctx context.Context, who tenant.Identity, u Upsert, reason string) (Outcome, error) {
+	out, err := s.Store.RecordFailure(ctx, who.Scope, u, reason)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("record failed import: %w", err)
+	}
+	return out, nil
+}
+
+// ErrTooLarge rejects a change for which Change.TooLarge is true.
+var ErrTooLarge error = fault.New(fault.Invalid, "The conversation would have more than %d MiB or %d messages. Continue it as a new conversation.",
+	MaxConversation>>20, MaxMessages)
 
 // tooLong is the reason of the failed import of a conversation that has more
 // than MaxTokens.

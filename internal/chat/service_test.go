@@ -37,6 +37,13 @@ func TestIngestCountsTokens(t *testing.T) {
 		t.Errorf("Ingest = %+v, %v, failure %q, want a recorded failure", out, err, f.failure)
 	}
 
+	f.upsertFails = ErrTooLarge
+	out, err = newService(f).Ingest(t.Context(), alice, valid())
+	if err != nil || out.ImportID != "i2" || !strings.Contains(f.failure, "more than 32 MiB or 100000 messages") {
+		t.Errorf("Ingest = %+v, %v, failure %q, want a recorded failure", out, err, f.failure)
+	}
+	f.upsertFails = nil
+
 	fits := valid()
 	fits.Messages[0].Content = new(strings.Repeat("word ", MaxTokens))
 	if out, err = newService(f).Ingest(t.Context(), alice, fits); err != nil || out.ImportID != "i1" {

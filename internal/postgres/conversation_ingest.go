@@ -45,6 +45,9 @@ func (w *conversationWriter) upsert(ctx context.Context, u chat.Upsert) (chat.Ou
 	if err != nil {
 		return chat.Outcome{}, err
 	}
+	if change.TooLarge() {
+		return chat.Outcome{}, chat.ErrTooLarge
+	}
 	result := importer.ResultOf(importer.Entry{Name: u.ExternalID}, change)
 	if w.importID, err = insertImport(ctx, w.q, w.scope, u.Platform, result); err != nil {
 		return chat.Outcome{}, err

@@ -2,9 +2,11 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -232,6 +234,33 @@ func TestFailedImport(t *testing.T) {
 	out, err = b.Conversations().RecordFailure(t.Context(), b.users[0], in, "too long")
 	if err != nil || out.Conversation.ID != stored.Conversation.ID {
 		t.Errorf("RecordFailure of a stored one = %+v, %v", out, err)
+	}
+}
+
+// A conversation does not grow beyond the limit, and can still be sent again and changed.
+func TestConversationDoesNotGrowBeyondLimit(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	in := newConversation("a", 0, 2)
+	id := b.upsert(t, scope, in).Conversation.ID
+	large := strings.Repeat("x", chat.MaxConversation)
+	exec(t, b.owner, "update messages set text = $1 where seq = 0", large)
+	exec(t, b.owner, "update conversations set bytes = bytes + $1", len(large)-len(in.Messages[0].Text))
+	grown := newConversation("a", 0, 3)
+	grown.Messages[0].Text = large
+	if _, err := b.Conversations().Upsert(t.Context(), scope, grown); !errors.Is(err, chat.ErrTooLarge) {
+		t.Errorf("Upsert of one message more: %v, want %v", err, chat.ErrTooLarge)
+	}
+	if n := b.count(t, "select count(*) from messages"); n != 2 {
+		t.Errorf("%d messages are stored, want 2", n)
+	}
+	if n := b.count(t, "select count(*) from imports"); n != 1 {
+		t.Errorf("%d imports are stored, want 1", n)
+	}
+	exec(t, b.owner, "update usage set storage = storage + $1 where tenant_id = $2", len(large)-len(in.Messages[0].Text), string(scope.Tenant))
+	if out := b.upsert(t, scope, in); out.Conversation.ID != id || out.Replaced != 1 {
+		t.Errorf("Upsert of a smaller message = %+v, want one replaced", out)
 	}
 }
 

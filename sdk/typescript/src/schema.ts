@@ -281,7 +281,7 @@ export interface paths {
         put?: never;
         /**
          * Ingest a conversation
-         * @description Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
+         * @description Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails. At most 50 MiB per request.
          *
          *     Scope: `write`.
          */
