@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -101,36 +102,42 @@ func (r *Runner) store(ctx context.Context, run Run, export *chatexport.Export, 
 
 // sendBatches sends the conversations of an export in batches until the turn is over.
 func sendBatches(ctx context.Context, turn *turn, export *chatexport.Export, done func(int) bool, to chan<- Batch) error {
-	send := func(b Batch) error {
+	b := batchBuilder{}
+	send := func() error {
+		if len(b.Entries) == 0 {
+			return nil
+		}
 		if turn.over(ctx) {
 			return errTurnOver
 		}
 		select {
-		case to <- b:
+		case to <- b.Batch:
+			b = batchBuilder{}
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	b := batchBuilder{}
 	for c, err := range export.Conversations(done) {
 		problem, isProblem := errors.AsType[*chatexport.ConversationError](err)
 		if err != nil && !isProblem {
 			return err
 		}
-		b.add(newEntry(c, problem))
+		e := newEntry(c, problem)
+		if b.contains(e) {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+		b.add(e)
 		if !b.full() {
 			continue
 		}
-		if err := send(b.Batch); err != nil {
+		if err := send(); err != nil {
 			return err
 		}
-		b = batchBuilder{}
 	}
-	if len(b.Entries) == 0 {
-		return nil
-	}
-	return send(b.Batch)
+	return send()
 }
 
 // batchBuilder collects entries until a batch is full.
@@ -147,6 +154,13 @@ func (b *batchBuilder) add(e Entry) {
 }
 
 func (b *batchBuilder) full() bool { return len(b.Entries) >= batchEntries || b.bytes >= batchBytes }
+
+// contains reports whether the batch stores the conversation of the entry.
+func (b *batchBuilder) contains(e Entry) bool {
+	return e.Outcome == "" && slices.ContainsFunc(b.Entries, func(other Entry) bool {
+		return other.Outcome == "" && other.Upsert.Key() == e.Upsert.Key()
+	})
+}
 
 // newEntry returns the entry of a conversation. problem is nil or the reason why
 // it is not stored.
