@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 )
 
@@ -136,5 +137,33 @@ func TestDuplicatesAreResumed(t *testing.T) {
 	got := b.run(t, b.alice, id)
 	if got.Status != importer.Done || got.Imported != 1 || got.Unchanged != 59 {
 		t.Errorf("%+v, want 1 of 60 imported and the others unchanged", got)
+	}
+}
+
+// repeatingStore repeats the first entry of each batch: the second insert of the conversation always
+// finds it inserted, as after an insert by another transaction.
+type repeatingStore struct{ importer.Files }
+
+func (s repeatingStore) StoreBatch(ctx context.Context, run importer.Run, b importer.Batch) (importer.Batch, error) {
+	repeated := b.Entries[0]
+	repeated.Ordinal = 1000
+	b.Entries = append(b.Entries, repeated)
+	return s.Files.StoreBatch(ctx, run, b)
+}
+
+// A batch whose inserts fail in every attempt counts as a failure of the import, which ends.
+func TestRepeatedInsertConflictsCount(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id := b.upload(t, b.alice, []byte(line), "")
+	r := b.runner(func(c *importer.Config) { c.Files = repeatingStore{b.imports} })
+	for range 10 {
+		if _, err := r.Run(t.Context(), args(b.alice, id)); err == nil || fault.Is(err, fault.Unavailable) {
+			t.Errorf("Run = %v, want an error that is not Unavailable", err)
+		}
+	}
+	got := b.run(t, b.alice, id)
+	if got.Status != importer.Failed || len(got.Errors) != 1 || !strings.Contains(got.Errors[0].Error, "could not be imported after 10 attempts") {
+		t.Errorf("after 10 attempts: %+v", got)
 	}
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +27,9 @@ func (c Conversations) Upsert(ctx context.Context, scope tenant.Scope, u chat.Up
 			return err
 		})
 	})
+	if errors.Is(err, errConcurrentInsert) {
+		err = errChanged
+	}
 	if err != nil {
 		return chat.Outcome{}, fmt.Errorf("store conversation: %w", err)
 	}

@@ -17,14 +17,15 @@ import (
 // the conversation stored.
 var errConcurrentInsert = errors.New("a conversation was inserted concurrently")
 
-// retryInserts runs store again after errConcurrentInsert.
+// retryInserts runs store again after errConcurrentInsert, which it returns if all attempts fail.
 func retryInserts(store func() error) error {
+	var err error
 	for range attempts {
-		if err := store(); !errors.Is(err, errConcurrentInsert) {
-			return err
+		if err = store(); !errors.Is(err, errConcurrentInsert) {
+			break
 		}
 	}
-	return errChanged
+	return err
 }
 
 // conversationWriter writes changes of one user's conversations in a
