@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
@@ -99,6 +101,51 @@ func TestBothFormsOfGeminiAgree(t *testing.T) {
 	list := all(t, open(t, fixture(t, "gemini/MyActivity.json", 0), chatexport.Options{}))[0]
 	if page.ExternalID != list.ExternalID || page.Messages[2].ExternalID != list.Messages[2].ExternalID {
 		t.Errorf("ids %s and %s differ", page.ExternalID, list.ExternalID)
+	}
+}
+
+// activityPage returns a page of activities, each a question, a time and an answer.
+func activityPage(activities ...[3]string) []byte {
+	var b strings.Builder
+	b.WriteString("<html><body>")
+	for _, a := range activities {
+		fmt.Fprintf(&b, `<div class="outer-cell"><div class="header-cell"><p>Gemini</p></div><div class="content-cell">Prompted %s<br>%s<br><p>%s</p></div></div>`,
+			a[0], a[1], a[2])
+	}
+	b.WriteString("</body></html>")
+	return []byte(b.String())
+}
+
+// Activities without a readable time are distinct if their answers differ, and have
+// the same ids in a later export.
+func TestActivitiesWithoutTimes(t *testing.T) {
+	t.Parallel()
+	undated := [][3]string{
+		{"continue", "15 févr. 2024, 10:00:00 CET", "The second part."},
+		{"continue", "14 févr. 2024, 10:00:00 CET", "The first part."},
+		{"continue", "13 févr. 2024, 10:00:00 CET", "The  second\npart."},
+	}
+	ids := func(page []byte) (out []string) {
+		for _, c := range all(t, open(t, page, chatexport.Options{})) {
+			if c.err != nil || len(c.Messages) != 2 {
+				t.Fatalf("got %+v, want a question with its answer", c)
+			}
+			out = append(out, c.ExternalID)
+		}
+		return out
+	}
+	got := ids(activityPage(undated...))
+	if len(got) != 3 || got[0] == got[1] || got[0] != got[2] {
+		t.Errorf("ids are %q, want those of the same answer to be equal", got)
+	}
+	later := ids(activityPage(append([][3]string{{"continue", "1 mars 2024, 10:00:00 CET", "The third part."}}, undated...)...))
+	if diff := cmp.Diff(got, later[1:]); diff != "" {
+		t.Errorf("ids in a later export (-before +after):\n%s", diff)
+	}
+	dated := ids(activityPage([3]string{"continue", "Feb 15, 2024, 10:00:00 AM UTC", "One."}))
+	edited := ids(activityPage([3]string{"continue", "Feb 15, 2024, 10:00:00 AM UTC", "Another."}))
+	if diff := cmp.Diff(dated, edited); diff != "" {
+		t.Errorf("ids with a time depend on the answer (-before +after):\n%s", diff)
 	}
 }
 

@@ -140,12 +140,21 @@ func question(title string, answered bool) string {
 	return title
 }
 
-// finish orders the turns. Their times and words identify them: the HTML and the
-// JSON export of an activity yield the same ids.
+// id identifies the turn by its time and question: the HTML and the JSON export of an
+// activity yield the same ids. Without a time, the answer distinguishes equal questions.
+func (t turn) id() string {
+	parts := []string{t.at.Truncate(time.Second).String(), strings.Join(strings.Fields(t.query), " ")}
+	if t.at.IsZero() {
+		parts = append(parts, strings.Join(strings.Fields(t.answer), " "))
+	}
+	return digest(parts...)
+}
+
+// finish orders the turns.
 func (in *geminiActivity) finish() error {
 	slices.SortStableFunc(in.turns, func(a, b turn) int { return a.at.Compare(b.at) })
 	for i, t := range in.turns {
-		id := digest(t.at.Truncate(time.Second).String(), strings.Join(strings.Fields(t.query), " "))
+		id := t.id()
 		if i == 0 {
 			in.c.ExternalID = id
 		}

@@ -59,6 +59,19 @@ func fixture(t *testing.T, name string) string {
 	return string(data)
 }
 
+// undated returns a page of activities of Gemini with the same question, without readable
+// times.
+func undated(answers ...string) []byte {
+	var b strings.Builder
+	b.WriteString("<html><body>")
+	for i, text := range answers {
+		fmt.Fprintf(&b, `<div class="outer-cell"><div class="header-cell"><p>Gemini</p></div><div class="content-cell">Prompted continue<br>`+
+			`%d févr. 2024, 10:00:00 CET<br><p>%s</p></div></div>`, i+1, text)
+	}
+	b.WriteString("</body></html>")
+	return []byte(b.String())
+}
+
 // A conversation that a file contains several times is stored once, in its newest
 // state, also if a state of it is stored already.
 func TestDuplicatesInAFile(t *testing.T) {
@@ -73,13 +86,14 @@ func TestDuplicatesInAFile(t *testing.T) {
 		imported int
 		messages int // stored afterwards
 	}{
-		"lines":  {"identical lines", "", []byte(line + line), 2, 1, 2},
-		"many":   {"more identical lines than a batch has", "", []byte(strings.Repeat(line, 60)), 60, 1, 2},
-		"copy":   {"a session and its copy", "", zipped(t, file{"a.jsonl", session(2)}, file{"b.jsonl", session(2)}), 2, 1, 2},
-		"newer":  {"a copy with more messages", "", zipped(t, file{"a.jsonl", session(2)}, file{"b.jsonl", session(4)}), 2, 1, 4},
-		"older":  {"a copy with fewer messages", "", zipped(t, file{"a.jsonl", session(4)}, file{"b.jsonl", session(2)}), 2, 1, 4},
-		"stored": {"two newer states", session(1), zipped(t, file{"a.jsonl", session(2)}, file{"b.jsonl", session(4)}), 2, 0, 4},
-		"forms":  {"both forms of Gemini", "", zipped(t, file{"Takeout/MyActivity.html", page}, file{"Takeout/MyActivity.json", list}), 9, 6, 13},
+		"lines":   {"identical lines", "", []byte(line + line), 2, 1, 2},
+		"many":    {"more identical lines than a batch has", "", []byte(strings.Repeat(line, 60)), 60, 1, 2},
+		"copy":    {"a session and its copy", "", zipped(t, file{"a.jsonl", session(2)}, file{"b.jsonl", session(2)}), 2, 1, 2},
+		"newer":   {"a copy with more messages", "", zipped(t, file{"a.jsonl", session(2)}, file{"b.jsonl", session(4)}), 2, 1, 4},
+		"older":   {"a copy with fewer messages", "", zipped(t, file{"a.jsonl", session(4)}, file{"b.jsonl", session(2)}), 2, 1, 4},
+		"stored":  {"two newer states", session(1), zipped(t, file{"a.jsonl", session(2)}, file{"b.jsonl", session(4)}), 2, 0, 4},
+		"forms":   {"both forms of Gemini", "", zipped(t, file{"Takeout/MyActivity.html", page}, file{"Takeout/MyActivity.json", list}), 9, 6, 13},
+		"undated": {"activities without times", "", undated("Part 3.", "Part 2.", "Part 3.", "Part 1."), 4, 3, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
