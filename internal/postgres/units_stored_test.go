@@ -310,14 +310,14 @@ func TestStoreDuringDeletions(t *testing.T) {
 	done := make(chan struct{})
 	for range 2 {
 		stores.Go(func() {
-			for {
+			for ended := false; !ended; { // the last time after all deletions
 				select {
 				case <-done:
-					return
+					ended = true
 				default:
-					if err := b.StoreUnits(t.Context(), scope, retrieve.Memory, 0, 1); err != nil {
-						t.Error(err)
-					}
+				}
+				if err := b.StoreUnits(t.Context(), scope, retrieve.Memory, 0, 1); err != nil {
+					t.Error(err)
 				}
 			}
 		})
