@@ -1,6 +1,8 @@
 package charts_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -9,36 +11,37 @@ import (
 // real kube-apiserver: pods with a changed Secret are restarted, others are not.
 func TestUpgradeRestartsPodsOfChangedSecrets(t *testing.T) {
 	t.Parallel()
-	r := newRelease(t, "chat.url=https://chat.example.test,chat.model=big,chat.existingSecret=chat")
+	r := newRelease(t, "erasureLedger.enabled=true,milvus.auth.existingSecret=milvus,chat.url=https://chat.example.test,chat.model=big,chat.existingSecret=chat")
 	installing.RLock()
 	t.Cleanup(installing.RUnlock)
 	t.Cleanup(func() { uninstall(t, r.namespace) })
-	for _, name := range []string{"db-owner", "db-app", "chat"} {
+	for _, name := range []string{"db-owner", "db-app", "milvus", "chat"} {
 		r.applySecret(name, "first")
 	}
 	r.helm(append([]string{"install"}, r.chart...)...)
-	api, operator := r.checksums()
+	before := r.checksums()
 	for _, step := range []struct {
-		change        string
-		api, operator bool // restarted
+		change    string
+		restarted []string
 	}{
-		{"", false, false},
-		{"db-owner", false, false}, // only the migration Job uses it
-		{"chat", true, false},
-		{"db-app", true, true},
+		{change: ""},
+		{change: "db-owner"}, // only the migration Job uses it
+		{change: "chat", restarted: []string{"api"}},
+		{change: "milvus", restarted: []string{"api", "operator"}},
+		{change: "db-app", restarted: []string{"api", "operator", "erasures"}},
 	} {
 		if step.change != "" {
 			r.applySecret(step.change, "second")
 		}
 		r.upgrade()
-		newAPI, newOperator := r.checksums()
-		if restarted := newAPI != api; restarted != step.api {
-			t.Errorf("after a change of Secret %q API servers are restarted: %t, want %t", step.change, restarted, step.api)
+		after := r.checksums()
+		for component := range before {
+			want := slices.Contains(step.restarted, component)
+			if restarted := after[component] != before[component]; restarted != want {
+				t.Errorf("after a change of Secret %q, component %s is restarted: %t, want %t", step.change, component, restarted, want)
+			}
 		}
-		if restarted := newOperator != operator; restarted != step.operator {
-			t.Errorf("after a change of Secret %q the operator is restarted: %t, want %t", step.change, restarted, step.operator)
-		}
-		api, operator = newAPI, newOperator
+		before = after
 	}
 }
 
@@ -50,11 +53,10 @@ func TestUpgradeKeepsDemoPasswords(t *testing.T) {
 	installing.RLock()
 	t.Cleanup(installing.RUnlock)
 	t.Cleanup(func() { uninstall(t, r.namespace) })
-	r.chart = []string{"mnemo", chart, "-f", "testdata/values/demo.yaml", "--set", "crds.install=false,operator.watchNamespaces={" + r.namespace + "}"}
+	r.chart = []string{"mnemo", chart, "-f", "testdata/values/demo.yaml", "--set", "crds.install=false,erasureLedger.enabled=true,operator.watchNamespaces={" + r.namespace + "}"}
 	r.helm(append([]string{"install"}, r.chart...)...)
 	state := func() string {
-		api, operator := r.checksums()
-		return strings.Join([]string{api, operator, r.get("secret", "mnemo-demo-app", "{.data}"), r.get("secret", "mnemo-demo-milvus", "{.data}")}, " ")
+		return fmt.Sprint(r.checksums(), r.get("secret", "mnemo-demo-app", "{.data}"), r.get("secret", "mnemo-demo-milvus", "{.data}"))
 	}
 	before := state()
 	r.upgrade()
@@ -81,15 +83,17 @@ func (r *testRelease) applySecret(name, password string) {
 	kubectl(r.t, manifest(r.t, []object{secret}), "apply", "-f", "-")
 }
 
-// checksums returns the annotations of the pods of API server and operator.
-func (r *testRelease) checksums() (api, operator string) {
+// checksums returns the annotations of the pods of each component that keeps connections to the stores.
+func (r *testRelease) checksums() map[string]string {
 	r.t.Helper()
-	const path = `{.spec.template.metadata.annotations.checksum/secrets}`
-	api, operator = r.get("deployment", "mnemo-api", path), r.get("deployment", "mnemo-operator", path)
-	if api == "" || operator == "" {
-		r.t.Errorf("checksums of API server %q and operator %q, want both", api, operator)
+	all := map[string]string{}
+	for component, kind := range map[string]string{"api": "deployment", "operator": "deployment", "erasures": "statefulset"} {
+		all[component] = r.get(kind, "mnemo-"+component, `{.spec.template.metadata.annotations.checksum/secrets}`)
+		if all[component] == "" {
+			r.t.Errorf("component %s has no checksum of its Secrets", component)
+		}
 	}
-	return api, operator
+	return all
 }
 
 func (r *testRelease) get(kind, name, jsonPath string) string {

@@ -6,17 +6,17 @@ of `helm template` stay the same. Argument: (dict "root" $ "component" "api"). *
 {{- with lookup "v1" "Secret" $.root.Release.Namespace . -}}{{- $_ := set $data .metadata.name .data -}}{{- end -}}
 {{- end -}}
 {{- if .root.Values.demo -}}
-{{- range list "app" (ternary "milvus" "" (eq (include "mnemo.usesMilvus" .root) "true")) | compact -}}{{- $_ := set $data . (include "mnemo.demoSecret" (dict "root" $.root "role" .)) -}}{{- end -}}
+{{- range list "app" (ternary "milvus" "" (and (ne .component "erasures") (eq (include "mnemo.usesMilvus" .root) "true"))) | compact -}}{{- $_ := set $data . (include "mnemo.demoSecret" (dict "root" $.root "role" .)) -}}{{- end -}}
 {{- end -}}
 {{- with $data -}}checksum/secrets: {{ toJson . | sha256sum | trunc 16 | quote }}{{- end -}}
 {{- end -}}
 
-{{/* The Secrets in these values that the pods of a component use, as JSON. */}}
+{{/* The Secrets in these values that the pods of a component use, as JSON. The component erasures uses PostgreSQL only. */}}
 {{- define "mnemo.secretNames" -}}
 {{- $v := .root.Values -}}
 {{- $names := list $v.postgres.ca.existingSecret -}}
 {{- if not $v.demo -}}{{- $names = append $names $v.postgres.app.existingSecret -}}{{- end -}}
-{{- if include "mnemo.usesMilvus" .root -}}
+{{- if and (ne .component "erasures") (include "mnemo.usesMilvus" .root) -}}
 {{- $names = append $names $v.milvus.tls.existingSecret -}}
 {{- if not $v.demo -}}{{- $names = append $names $v.milvus.auth.existingSecret -}}{{- end -}}
 {{- end -}}
