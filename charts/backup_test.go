@@ -110,6 +110,17 @@ func TestUploadFollowsDump(t *testing.T) {
 	t.Error("no CronJob")
 }
 
+// TestErasureRecorderLeavesBrokenRevision: with OrderedReady, Kubernetes never replaces a pod that does not become ready, so that
+// neither a rollback nor erasureLedger.acceptLoss would reach it.
+func TestErasureRecorderLeavesBrokenRevision(t *testing.T) {
+	t.Parallel()
+	for _, o := range parse(t, render(t, "-f", "testdata/values/everything.yaml", "-s", "templates/erasures.yaml")) {
+		if got := o.at("spec", "podManagementPolicy"); got != "Parallel" {
+			t.Errorf("podManagementPolicy of %s %s: %v, want Parallel", o.kind(), o.name(), got)
+		}
+	}
+}
+
 // script returns the script of the first container with the image of PostgreSQL.
 func script(t *testing.T, objects []object, kind string) string {
 	t.Helper()
