@@ -86,6 +86,8 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"shard without a selector":       {args: []string{"-f", external, "--set", "operator.shard=b"}, want: "operator.watchLabelSelector is required"},
 		"more standbys than there are":   {args: []string{"-f", external, "--set", "postgres.mode=cnpg,postgres.cnpg.synchronous.number=3"}, want: "postgres.cnpg.synchronous.number must be less than postgres.cnpg.instances"},
 		"autoscaling to fewer replicas":  {args: []string{"-f", external, "--set", "api.autoscaling.enabled=true,api.autoscaling.minReplicas=11"}, want: "api.autoscaling.maxReplicas must not be less than minReplicas"},
+		"backup without a CA":            {args: []string{"-f", external, "--set", "backup.enabled=true"}, want: "postgres.ca is required with backup.enabled"},
+		"backup with sslMode verify-ca":  {args: []string{"-f", external, "--set", "backup.enabled=true,postgres.sslMode=verify-ca"}, want: "postgres.ca is required with backup.enabled"},
 		"disabled on its own":            {args: []string{"-f", external, "--set", "enabled=false"}, want: "enabled must be true"},
 		"no service account":             {args: []string{"-f", external, "--set", "operator.serviceAccount.create=false"}, want: "operator.serviceAccount.name is required"},
 		"unknown key":                    {args: []string{"-f", external, "--set", "api.replcas=3"}, want: "replcas"},

@@ -27,6 +27,7 @@ var changes = map[string]string{
 	"image.pullSecrets":              "[{name: registry}]",
 	"milvus.mode":                    "",
 	"chat.url":                       "",
+	"backup.enabled":                 "",
 	"api.serviceAccount":             "{create: false, name: other}",
 	"operator.serviceAccount.create": "",
 	"operator.shard":                 "",
