@@ -166,7 +166,8 @@ func tryKubectl(t *testing.T, input string, args ...string) (string, error) {
 var installing sync.RWMutex
 
 // TestReleasesMustNotShareTenants checks that a release whose operator would manage
-// the Tenants of another release is rejected, and one with other namespaces is not.
+// the Tenants of another release is rejected, and one with other namespaces or
+// another label selector is not.
 func TestReleasesMustNotShareTenants(t *testing.T) {
 	t.Parallel()
 	installing.Lock()
@@ -205,6 +206,21 @@ func TestReleasesMustNotShareTenants(t *testing.T) {
 		t.Errorf("upgrade of the same release: %v", err)
 	}
 	expectRejected("existing release with all namespaces", "already manages the Tenants in all namespaces;", c)
+
+	// Labels divide the Tenants too (docs/cells.md, "Several databases").
+	selecting := func(args []string, selector string) []string {
+		return append(args, "--set", "operator.watchLabelSelector="+selector)
+	}
+	if err := run(selecting(release("upgrade", first), "database=a")...); err != nil {
+		t.Errorf("upgrade of the same release with a selector: %v", err)
+	}
+	expectRejected("new release without a selector", "already manages the Tenants in all namespaces;", c)
+	for selector, accepted := range map[string]bool{"database=a": false, "database=b": true} {
+		err := run(append(selecting(release("install", second), selector), "--dry-run=server")...)
+		if (err == nil) != accepted {
+			t.Errorf("the other release selects database=a; new release with %s: %v, want it accepted: %t", selector, err, accepted)
+		}
+	}
 }
 
 // uninstall removes a release after its test, including its cluster-scoped
