@@ -40,7 +40,7 @@ type operatorCommand struct {
 	Resync                  time.Duration     `env:"MNEMO_RESYNC" default:"15m" help:"Interval at which every Tenant is compared with PostgreSQL and Milvus. Changes in PostgreSQL are found within seconds."`
 	DefaultQuota            defaultQuotaFlags `embed:"" prefix:"default-quota-" envprefix:"MNEMO_DEFAULT_QUOTA_"`
 	MaxQuota                maxQuotaFlags     `embed:"" prefix:"max-quota-" envprefix:"MNEMO_MAX_QUOTA_"`
-	Webhooks                bool              `env:"MNEMO_WEBHOOKS" default:"true" negatable:"" help:"Webhooks are enabled in the API servers. If false, the status of Tenants with webhooks says so."`
+	Webhooks                bool              `env:"MNEMO_WEBHOOKS" help:"Webhooks are enabled in the API servers. Otherwise, the status of Tenants with webhooks says that they are disabled."`
 	HealthListen            string            `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"Address of the health probes /healthz and /readyz, host:port; 0 to disable them."`
 }
 

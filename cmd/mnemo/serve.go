@@ -41,7 +41,7 @@ type serveCommand struct {
 	OIDCProviders   string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file with the identity providers for signing in to the dashboard (docs/sso.md)."`
 	ErasureLedger   bool           `env:"MNEMO_ERASURE_LEDGER" help:"Serve only while the erasure ledger is applied to the database (docs/backup.md)."`
 	AllowedOrigins  []string       `env:"MNEMO_ALLOWED_ORIGINS" help:"Origins of web pages whose scripts may call the API with any token, such as https://app.example.com. Applications may allow more for their own keys."`
-	Webhooks        bool           `env:"MNEMO_WEBHOOKS" default:"true" negatable:"" help:"Deliver events to the webhooks of tenants."`
+	Webhooks        bool           `env:"MNEMO_WEBHOOKS" help:"Deliver events to the webhooks of tenants."`
 	WebhookNetworks []netip.Prefix `env:"MNEMO_WEBHOOK_NETWORKS" help:"Networks to which webhooks may connect although their addresses are not public, also with plain HTTP, such as 10.1.0.0/16."`
 	SecretDetails   bool           `env:"MNEMO_SECRET_DETAILS" help:"Tell users of the dashboard the namespace of the Secret with their token, and the command that reads it. By default, they see only its name, as a reference for their administrator."`
 	UsageDir        string         `env:"MNEMO_USAGE_DIR" type:"path" help:"Directory for counted requests until they are stored in the database (docs/metering.md). It must survive a restart of the process, and belong to this database. Without it, a killed process loses up to 5 seconds of counts."`

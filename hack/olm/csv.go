@@ -22,8 +22,9 @@ const (
 	filesPath    = "/etc/mnemo/files"
 )
 
-// fixedSettings follow from the bundle. The Secret has all other settings, whose defaults in the program are those of the chart.
-var fixedSettings = []string{"MNEMO_LEADER_ELECT", "MNEMO_LEADER_ELECTION_NAMESPACE", "MNEMO_MODEL_DIR", "MNEMO_MIGRATE_WAIT_TIMEOUT"}
+// fixedSettings follow from the bundle. The Secret has all other settings, whose defaults in the program are those of the chart
+// (TestDefaultsAreThoseOfChart in cmd/mnemo).
+var fixedSettings = []string{"MNEMO_LEADER_ELECT", "MNEMO_LEADER_ELECTION_NAMESPACE", "MNEMO_MODEL_DIR", "MNEMO_MIGRATE_WAIT_TIMEOUT", "MNEMO_USAGE_DIR"}
 
 // serviceVersion returns the ClusterServiceVersion: config/olm/csv.yaml with everything that follows from the chart,
 // the CRD and the version.

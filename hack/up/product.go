@@ -137,6 +137,7 @@ func (p *platform) storesEnv() []string {
 		"MNEMO_MODEL_DIR=" + p.model,
 		"MNEMO_ONNXRUNTIME=" + p.onnxruntime,
 		"MNEMO_LOG_FORMAT=text",
+		"MNEMO_WEBHOOKS=true",
 	}
 }
 

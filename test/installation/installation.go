@@ -133,7 +133,7 @@ func New(tb testing.TB, o Options) *Installation {
 		"MILVUS_ADDRESS=" + cmp.Or(o.Through, o.Milvus.Addr), "MILVUS_USERNAME=" + o.Milvus.User, "MILVUS_PASSWORD=" + o.Milvus.Password,
 		"MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=" + o.Embeddings,
 		"MNEMO_EMBEDDINGS_MODEL=" + i.generation.Model, fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions),
-		"MNEMO_URL=https://mnemo.test", "MNEMO_WATCH_NAMESPACES=" + i.Namespace, "MNEMO_LEADER_ELECTION_NAMESPACE=" + i.Namespace,
+		"MNEMO_WEBHOOKS=true", "MNEMO_URL=https://mnemo.test", "MNEMO_WATCH_NAMESPACES=" + i.Namespace, "MNEMO_LEADER_ELECTION_NAMESPACE=" + i.Namespace,
 	}
 	return i
 }
