@@ -242,6 +242,35 @@ func TestOperatorRules(t *testing.T) {
 	}
 }
 
+// TestUninstallStopsOperator checks that the pre-uninstall Job stops the operator's Deployment, and may do so, also if
+// the release is a shard. It treats a missing Deployment as stopped.
+func TestUninstallStopsOperator(t *testing.T) {
+	t.Parallel()
+	for _, shard := range []string{"", "a"} {
+		objects := parse(t, render(t, "-n", "mnemo-system", "-f", "testdata/values/external.yaml", "-s", "templates/operator-deployment.yaml",
+			"-s", "templates/uninstall.yaml", "--set", "operator.shard="+shard+",operator.watchLabelSelector=mnemo.dev/shard=a"))
+		var deployment string
+		var stopped, allowed any
+		for _, o := range objects {
+			switch o.kind() {
+			case "Deployment":
+				deployment = o.name()
+			case "Role":
+				allowed = list(o["rules"])[0]["resourceNames"]
+			case "Job":
+				for _, e := range list(list(o.at("spec", "template", "spec", "containers"))[0]["env"]) {
+					if e["name"] == "MNEMO_OPERATOR_DEPLOYMENT" {
+						stopped = e["value"]
+					}
+				}
+			}
+		}
+		if stopped != "mnemo-system/"+deployment || fmt.Sprint(allowed) != fmt.Sprint([]string{deployment}) {
+			t.Errorf("shard %q: the Job stops %v and may stop %v, want Deployment %s", shard, stopped, allowed, deployment)
+		}
+	}
+}
+
 // rightsOf returns the rights that the rules of each role grant, as group/resource, verb and names.
 func rightsOf(roles map[string]any) map[string][]string {
 	texts := func(of any) (out []string) {

@@ -65,6 +65,11 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
+{{/* Name of the operator's Deployment. */}}
+{{- define "mnemo.operatorDeployment" -}}
+{{- include "mnemo.fullname" . }}-operator{{ with .Values.operator.shard }}-{{ . }}{{ end -}}
+{{- end -}}
+
 {{/* Name of a component's ServiceAccount. Argument: (dict "root" $ "component" "api"). */}}
 {{- define "mnemo.serviceAccountName" -}}
 {{- $account := (get .root.Values .component).serviceAccount -}}
