@@ -19,7 +19,7 @@ func fragments(query, text string, n int) []fragment {
 	text = strings.TrimSpace(text)
 	spans := retrieve.Highlight(query, text)
 	from := 0
-	if len(text) > n && len(spans) > 0 && spans[0].End > n/2 {
+	if len(text) > n && len(spans) > 0 && spans[0].End > n/2 && spans[0].Start > n/4 {
 		from = wordStart(text, spans[0].Start-n/4)
 	}
 	to := min(from+n, len(text))

@@ -62,6 +62,53 @@ func TestFragments(t *testing.T) {
 	}
 }
 
+// A match near the beginning of a text, which is longer than half of the fragments, is shown
+// from the beginning. Runs of Thai or Chinese are one match.
+func TestFragmentsOfLongMatches(t *testing.T) {
+	t.Parallel()
+	rest := strings.Repeat(" and more", 50)
+	for name, match := range map[string]string{
+		"Thai":    strings.Repeat("ฉันแพ้ถั่วลิสงมาก", 4),
+		"Chinese": strings.Repeat("我对花生过敏", 13),
+		"Token":   strings.Repeat("x", 211),
+	} {
+		for _, before := range []string{"", "Note: ", strings.Repeat("a ", 52)} {
+			got := fragments(match, before+match+rest, foundText)
+			text, marked := "", ""
+			for _, f := range got {
+				text += f.Text
+				if f.Match {
+					marked += f.Text
+				}
+			}
+			if marked != match || !strings.HasPrefix(text, before+match) {
+				t.Errorf("%s after %q: fragments %v, want %q marked", name, before, got, match)
+			}
+		}
+	}
+}
+
+// Fragments of any text are a valid part of it, of limited length.
+func TestFragmentsOfAnyText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.Custom(func(t *rapid.T) string {
+			word := rapid.SampledFrom([]string{"a", "word ", "line\n", "ß€𝄞", "花生过敏", "แพ้ถั่ว", "고양이 "}).Draw(t, "word")
+			return strings.Repeat(word, rapid.IntRange(0, 200).Draw(t, "times"))
+		})
+		whole := strings.Join(rapid.SliceOfN(texts, 0, 4).Draw(t, "texts"), "")
+		query := rapid.OneOf(texts, rapid.Just(excerpt(210, whole)), rapid.Just(whole)).Draw(t, "query")
+		n := rapid.IntRange(40, 900).Draw(t, "bytes")
+		text := ""
+		for _, f := range fragments(query, whole, n) {
+			text += f.Text
+		}
+		if !utf8.ValidString(text) || len(text) > n+len("… ")+len(" …") || !strings.Contains(whole, strings.Trim(text, "… \n")) {
+			t.Fatalf("fragments of %d bytes: %q", n, text)
+		}
+	})
+}
+
 func TestSplitDate(t *testing.T) {
 	t.Parallel()
 	may := time.Date(2025, 5, 9, 0, 0, 0, 0, time.UTC)
