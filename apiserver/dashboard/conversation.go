@@ -78,6 +78,7 @@ func (d *Dashboard) showChat(c *fiber.Ctx, who *tenant.Session) error {
 	if len(screens) > 0 {
 		view.Parts = screens[screen-1]
 	}
+	setFences(view.Parts)
 	view.Other = view.path(screen, !source)
 	for i := range view.Parts {
 		from, to := -1, -1
@@ -120,23 +121,45 @@ func (p *part) render(l *locale, from, to int, source bool) (err error) {
 	return err
 }
 
-// openFence returns the line that begins the code in which a text ends, "" for none.
-func openFence(text string) string {
-	open := ""
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
-			continue
+// setFences sets the fences of the parts of a page. It scans each message once.
+func setFences(parts []part) {
+	var f fences
+	for i := range parts {
+		p := &parts[i]
+		if i == 0 || !p.Continued {
+			f = fences{text: p.Message.Text}
 		}
-		if open == "" {
-			open = line
-		} else {
-			open = ""
+		p.Fence = f.openAt(p.Start)
+	}
+}
+
+// fences finds the code of a text in which parts of the text begin.
+type fences struct {
+	text    string
+	scanned int    // offset of the first line that is not scanned
+	open    string // the line that began the code in which it is; "" for none
+}
+
+// openAt returns the line that begins the code in which text[:end] ends, "" for none. Each
+// call continues the scan of the previous one, which had at most the same end.
+func (f *fences) openAt(end int) string {
+	open := f.open
+	for line := range strings.Lines(f.text[f.scanned:end]) {
+		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
+			if open == "" {
+				open = line
+			} else {
+				open = ""
+			}
+		}
+		if strings.HasSuffix(line, "\n") { // The next call scans an incomplete line again.
+			f.scanned, f.open = f.scanned+len(line), open
 		}
 	}
 	return open
 }
 
-// screensOf splits a conversation into pages of bounded size.
+// screensOf splits a conversation into pages of bounded size. The parts have no fences yet.
 func screensOf(messages []chat.Message) [][]part {
 	var screens [][]part
 	free := 0
@@ -152,7 +175,7 @@ func screensOf(messages []chat.Message) [][]part {
 			}
 			free -= size
 			last := &screens[len(screens)-1]
-			*last = append(*last, part{Message: m, Text: text, Start: start, Continued: start > 0, Fence: openFence(m.Text[:start])})
+			*last = append(*last, part{Message: m, Text: text, Start: start, Continued: start > 0})
 			if start += len(text); start >= len(m.Text) {
 				break
 			}

@@ -50,6 +50,60 @@ func TestScreens(t *testing.T) {
 	})
 }
 
+// TestFences: the fence of a part is that of the whole message before it, on every page.
+func TestFences(t *testing.T) {
+	t.Parallel()
+	openFence := func(text string) string {
+		open := ""
+		for line := range strings.Lines(text) {
+			switch {
+			case !strings.HasPrefix(strings.TrimLeft(line, " "), "```"):
+			case open == "":
+				open = line
+			default:
+				open = ""
+			}
+		}
+		return open
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string {
+			var text strings.Builder
+			for range rapid.IntRange(0, 8).Draw(t, "runs") {
+				run := rapid.SampledFrom([]string{"a\n", "word ", " ", "`", "```\n", "\n```sql\n", "```sql", "\n   ", "\n", strings.Repeat("line of code\n", 100)}).Draw(t, "run")
+				text.WriteString(strings.Repeat(run, rapid.SampledFrom([]int{1, 2, 3, 500, 20_000 / len(run), 50_000 / len(run)}).Draw(t, "times")))
+			}
+			return text.String()
+		}), 1, 3).Draw(t, "messages")
+		messages := make([]chat.Message, len(texts))
+		for i, text := range texts {
+			messages[i] = chat.Message{Index: i, Text: text}
+		}
+		for n, screen := range screensOf(messages) {
+			setFences(screen)
+			for _, p := range screen {
+				if want := openFence(texts[p.Index][:p.Start]); p.Fence != want {
+					t.Fatalf("page %d: offset %d of message %d is within %.40q, want %.40q", n+1, p.Start, p.Index, p.Fence, want)
+				}
+			}
+		}
+	})
+}
+
+// Each call scans only the lines that end after those of the previous calls.
+func TestFencesAreScannedOnce(t *testing.T) {
+	t.Parallel()
+	f := fences{text: "a\n```go\nb\n```\nc"}
+	for _, step := range []struct {
+		end, scanned int
+		open         string
+	}{{0, 0, ""}, {4, 2, ""}, {5, 2, "```"}, {9, 8, "```go\n"}, {12, 10, "```go\n"}, {13, 10, ""}, {14, 14, ""}, {15, 14, ""}} {
+		if open := f.openAt(step.end); open != step.open || f.scanned != step.scanned {
+			t.Errorf("after %d bytes: code of %q and %d bytes scanned, want %q and %d", step.end, open, f.scanned, step.open, step.scanned)
+		}
+	}
+}
+
 func TestBlocks(t *testing.T) {
 	t.Parallel()
 	text := "Make one:\n```sql\ncreate index;\n```\nThen look."

@@ -113,6 +113,7 @@ func TestPartsWithinCode(t *testing.T) {
 	for _, s := range screens {
 		parts = append(parts, s...)
 	}
+	setFences(parts)
 	if len(parts) < 2 || parts[1].Fence != "```sql\n" {
 		t.Fatalf("%d parts, the second is within %q", len(parts), parts[1].Fence)
 	}
