@@ -104,6 +104,7 @@ func TestMem0Story(t *testing.T) {
 		{"POST", "/v3/memories/", `{"filters":{"AND":[{"user_id":"u"}]}}`, listed},
 		{"POST", "/v3/memories/?page=2&page_size=1", `{}`, `{"count":1,"next":null,"previous":"/mem0/v3/memories/?page=1&page_size=1","results":[]}`},
 		{"POST", "/v2/memories/", `{"user_id":"u"}`, `[` + out + `]`},
+		{"POST", "/v3/memories/?page=92233720368547760", `{}`, `{"count":1,"next":null,"previous":"/mem0/v3/memories/?page=2147483646&page_size=100","results":[]}`},
 		{"POST", "/v2/memories/?page=1&page_size=50", `{"user_id":"u"}`, listed},
 		{"GET", "/v1/memories/?user_id=u", "", `[` + out + `]`},
 		{"GET", "/v1/memories/?user_id=u&page=1", "", listed},
@@ -254,6 +255,11 @@ func TestMem0Applications(t *testing.T) {
 	admin := h.application(t, 51, tenant.AccessRead|tenant.AccessAdmin)
 	if got := h.call(t, admin, "GET", "/mem0/v1/entities/?page_size=1", ""); !strings.Contains(got.body, `{"count":2,"next":"/mem0/v1/entities/?page=2&page_size=1"`) && !strings.Contains(got.body, `\u0026page_size`) {
 		t.Errorf("users: %s", got.body)
+	}
+	for _, page := range []string{"92233720368547760", "99999999999999999999"} {
+		if got := h.call(t, admin, "GET", "/mem0/v1/entities/?page="+page, ""); got.status != 200 || !strings.Contains(got.body, `"count":2,"next":null`) || !strings.Contains(got.body, `"results":[]`) {
+			t.Errorf("page %s of the users: %d %s, want an empty page", page, got.status, got.body)
+		}
 	}
 	for user, want := range map[string]int{"ann": 404, "ben": 200} {
 		if got := mem0("GET", "/v1/memories/"+ids[user]+"/", ""); got.status != want {

@@ -2,7 +2,9 @@ package mem0
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -26,18 +28,22 @@ func rejectUnsupported(body []byte, reasons map[string]string) error {
 	return problems.Err()
 }
 
-// number parses a number from a query, or returns the default.
+// number parses a number from a query, or returns the default. Numbers out of range become
+// the largest int32.
 func number(f *fault.Fields, query url.Values, name string, unset, least int) int {
 	raw := query.Get(name)
 	if raw == "" {
 		return unset
 	}
-	n, err := strconv.Atoi(raw)
-	if err != nil || n < least {
+	n, err := strconv.ParseInt(raw, 10, 32)
+	switch {
+	case errors.Is(err, strconv.ErrRange) && n > 0:
+		return math.MaxInt32
+	case err != nil || n < int64(least):
 		f.Add(name, "must be an integer of at least %d", least)
 		return unset
 	}
-	return n
+	return int(n)
 }
 
 // flag reports whether a parameter of a query is true.
