@@ -81,9 +81,8 @@ func (s *Server) jsonBody(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	who, _ := ctx.Context().Value(identityKey{}).(tenant.Identity)
-	counted := &intakeReader{Reader: b, intake: s.intake, who: who.Scope}
-	defer counted.release()
-	keyed, reader, err := withIdempotencyKey(ctx, counted)
+	defer s.countBody(fiberCtx(ctx), who.Scope)()
+	keyed, reader, err := withIdempotencyKey(ctx, b)
 	if err != nil {
 		s.abort(ctx, err)
 		return

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -74,6 +76,18 @@ func (r *intakeReader) Read(p []byte) (int, error) {
 	}
 	r.read += int64(n)
 	return n, err //nolint:wrapcheck // compared by the reader
+}
+
+// countBody counts what is read of a request's body, until the returned function is called
+// when the request is finished.
+func (s *Server) countBody(c *fiber.Ctx, who tenant.Scope) (release func()) {
+	b := requestBody(c)
+	if b == nil {
+		return func() {}
+	}
+	counted := &intakeReader{Reader: b.stream, intake: s.intake, who: who}
+	b.stream = counted
+	return counted.release
 }
 
 // release returns the counted bytes when the request is finished.

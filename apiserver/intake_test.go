@@ -43,40 +43,49 @@ func TestHasTooManyValues(t *testing.T) {
 	}
 }
 
-// Bodies in memory are limited for a user and in total, and a finished request returns its
-// share.
+// Bodies in memory are limited for a user and in total, in every API, and a finished request
+// returns its share.
 func TestIntakeIsLimited(t *testing.T) {
 	t.Parallel()
-	h := newTestServer(t)
-	alice := h.stores.known[tenant.HashSecret(h.alice)].Scope
-	fill := func(who tenant.Scope, n int64) {
-		t.Helper()
-		if err := h.intake.add(who, n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expect := func(status int, message string) {
-		t.Helper()
-		got := h.call(t, h.alice, "POST", "/api/memory", `{"text":"a"}`)
-		if got.status != status || !strings.Contains(got.body, message) {
-			t.Errorf("%d %s, want %d with %q", got.status, got.body, status, message)
-		}
-		if (got.header.Get("Retry-After") != "") != (status != http.StatusOK) {
-			t.Errorf("status %d with Retry-After %q", got.status, got.header.Get("Retry-After"))
-		}
-	}
-	fill(alice, maxUserIntake)
-	expect(http.StatusTooManyRequests, "too many large requests at the same time")
-	h.intake.remove(alice, maxUserIntake)
-	expect(http.StatusOK, "memoryId")
-	fill(tenant.Scope{Tenant: "four"}, maxUserIntake)
-	fill(tenant.Scope{Tenant: "five"}, maxUserIntake)
-	expect(http.StatusServiceUnavailable, "the server is receiving too much data")
-	h.intake.remove(tenant.Scope{Tenant: "four"}, maxUserIntake)
-	expect(http.StatusOK, "memoryId")
-	h.intake.remove(tenant.Scope{Tenant: "five"}, maxUserIntake)
-	if h.intake.total != 0 || len(h.intake.users) != 0 {
-		t.Errorf("%d bytes of %d users are counted after all requests, want none", h.intake.total, len(h.intake.users))
+	for name, r := range map[string]struct{ path, body, want string }{
+		"API":  {"/api/memory", `{"text":"a"}`, "memoryId"},
+		"Mem0": {"/mem0/v3/memories/", `{}`, `"count":0`},
+		"MCP":  {"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `"store_memory"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newTestServer(t)
+			alice := h.stores.known[tenant.HashSecret(h.alice)].Scope
+			fill := func(who tenant.Scope, n int64) {
+				t.Helper()
+				if err := h.intake.add(who, n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			expect := func(status int, message string) {
+				t.Helper()
+				got := h.call(t, h.alice, "POST", r.path, r.body)
+				if got.status != status || !strings.Contains(got.body, message) {
+					t.Errorf("%d %s, want %d with %q", got.status, got.body, status, message)
+				}
+				if (got.header.Get("Retry-After") != "") != (status != http.StatusOK) {
+					t.Errorf("status %d with Retry-After %q", got.status, got.header.Get("Retry-After"))
+				}
+			}
+			fill(alice, maxUserIntake)
+			expect(http.StatusTooManyRequests, "too many large requests at the same time")
+			h.intake.remove(alice, maxUserIntake)
+			expect(http.StatusOK, r.want)
+			fill(tenant.Scope{Tenant: "four"}, maxUserIntake)
+			fill(tenant.Scope{Tenant: "five"}, maxUserIntake)
+			expect(http.StatusServiceUnavailable, "the server is receiving too much data")
+			h.intake.remove(tenant.Scope{Tenant: "four"}, maxUserIntake)
+			expect(http.StatusOK, r.want)
+			h.intake.remove(tenant.Scope{Tenant: "five"}, maxUserIntake)
+			if h.intake.total != 0 || len(h.intake.users) != 0 {
+				t.Errorf("%d bytes of %d users are counted after all requests, want none", h.intake.total, len(h.intake.users))
+			}
+		})
 	}
 }
 

@@ -69,6 +69,7 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		if err != nil {
 			return err
 		}
+		defer s.countBody(c, who.Scope)()
 		body, err := readJSON(c, defaultBody)
 		if err != nil {
 			return err
@@ -89,7 +90,7 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		}
 		copyHeaders(c, r.Header)
 		w := &response{header: http.Header{}, status: http.StatusOK}
-		endpoint.Serve(w, r, mcp.Caller{Identity: who, Work: work})
+		endpoint.Serve(w, r, body, mcp.Caller{Identity: who, Work: work})
 		if used.hard >= 0 {
 			setRate(c, *used)
 		}
@@ -143,6 +144,9 @@ func readBody(b *body, limit int64) ([]byte, error) {
 		return nil, tooLarge(limit)
 	}
 	raw, err := io.ReadAll(io.LimitReader(b, limit+1))
+	if limited, ok := errors.AsType[*fault.Error](err); ok {
+		return nil, limited
+	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, incompleteBody)
 	}

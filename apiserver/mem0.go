@@ -67,6 +67,7 @@ func (s *Server) callMem0(c *fiber.Ctx, route mem0.Route) (any, error) {
 	}
 	var body []byte
 	if route.Body {
+		defer s.countBody(c, who.Scope)()
 		if body, err = readJSON(c, defaultBody); err != nil {
 			return nil, err
 		}

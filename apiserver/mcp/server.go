@@ -1,10 +1,8 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"io"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -82,14 +80,8 @@ type Caller struct {
 	Work context.Context //nolint:containedctx // in addition to the request's
 }
 
-// Serve handles one message of a user. The request body is in memory.
-func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, from Caller) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		http.Error(w, "incomplete request body", http.StatusBadRequest)
-		return
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+// Serve handles one message of a user. The body of the request reads body.
+func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, body []byte, from Caller) {
 	m := envelopeOf(body)
 	if m.batch {
 		http.Error(w, "batches are not supported; send one message per request", http.StatusBadRequest)
