@@ -28,7 +28,10 @@ const (
 	// uploadIdleTimeout is how long a client may send nothing. There is no limit on
 	// the duration of an upload.
 	uploadIdleTimeout = 30 * time.Second
-	formData          = "multipart/form-data"
+	// uploadRateWindow is the time of waiting for a client over which its upload must
+	// average minBodyRate. The chunks of a file thus arrive before the upload expires.
+	uploadRateWindow = time.Minute
+	formData         = "multipart/form-data"
 	// maxField is the length limit of a field other than the file, bytes.
 	maxField = 1000
 	// maxFileName is the length limit of the stored name of a file, bytes.
@@ -114,20 +117,38 @@ func (s *Server) formParts(c *fiber.Ctx) (*multipart.Reader, error) {
 	if int64(b.left) > s.ImportFile+formOverhead {
 		return nil, uploadTooLarge(s.ImportFile)
 	}
-	return multipart.NewReader(&idleTimeoutReader{r: b, conn: c.Context().Conn()}, params["boundary"]), nil
+	return multipart.NewReader(&uploadReader{r: b, conn: c.Context().Conn(), now: time.Now}, params["boundary"]), nil
 }
 
-// idleTimeoutReader extends the read deadline with every read.
-type idleTimeoutReader struct {
-	r    io.Reader
-	conn net.Conn
+// errSlowUpload is the error for an upload below the minimum rate.
+var errSlowUpload error = fault.New(fault.Invalid, "the upload is too slow: at least %d KiB/s are required, on average over a minute", minBodyRate>>10)
+
+// uploadReader extends the read deadline with every read, and fails below the minimum rate.
+// The time in which the server stores what it has read does not count.
+type uploadReader struct {
+	r        io.Reader
+	conn     net.Conn
+	now      func() time.Time
+	waited   time.Duration // in reads since the last check of the rate
+	received int64         // bytes meanwhile
 }
 
-func (p *idleTimeoutReader) Read(b []byte) (int, error) {
-	if err := p.conn.SetReadDeadline(time.Now().Add(uploadIdleTimeout)); err != nil {
+func (u *uploadReader) Read(b []byte) (int, error) {
+	begin := u.now()
+	if err := u.conn.SetReadDeadline(begin.Add(uploadIdleTimeout)); err != nil {
 		return 0, err
 	}
-	return p.r.Read(b)
+	n, err := u.r.Read(b)
+	u.waited += u.now().Sub(begin)
+	u.received += int64(n)
+	if err != nil || u.waited < uploadRateWindow {
+		return n, err
+	}
+	if float64(u.received) < minBodyRate*u.waited.Seconds() {
+		return 0, errSlowUpload
+	}
+	u.waited, u.received = 0, 0
+	return n, nil
 }
 
 func (s *Server) importFile(ctx context.Context, who tenant.Identity, _ *struct{}) (*importFileOutput, error) {

@@ -155,8 +155,12 @@ func (f *importForm) request(ctx context.Context) tenant.Request {
 	return requestOf(ctx)
 }
 
-// brokenForm returns the error for a truncated or invalid form; nil for nil.
+// brokenForm returns the error for a truncated or invalid form, or one that arrives too
+// slowly; nil for nil.
 func brokenForm(err error) error {
+	if errors.Is(err, errSlowUpload) {
+		return errSlowUpload
+	}
 	return fault.Wrap(fault.Invalid, err, "incomplete or invalid form: the body must be multipart/form-data with the export in the field file")
 }
 
