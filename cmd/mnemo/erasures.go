@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mnemo-dev/mnemo/internal/erasure"
@@ -46,6 +47,7 @@ type recordErasuresCommand struct{ ledgerFlags }
 
 // Run records erasures until the context ends.
 func (c *recordErasuresCommand) Run(ctx context.Context, log *slog.Logger) error {
+	limitMemory(ctx, memlimit.FromCgroup, defaultMemoryRatio, log)
 	return c.with(ctx, log, func(r *erasure.Recorder) error { return r.Run(ctx) })
 }
 

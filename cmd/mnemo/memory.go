@@ -12,8 +12,8 @@ import (
 // rest is for memory that the runtime does not count: the program itself, and in
 // the API server onnxruntime with the embedding model.
 const (
-	serverMemoryRatio   = 0.8
-	operatorMemoryRatio = 0.9
+	serverMemoryRatio  = 0.8
+	defaultMemoryRatio = 0.9
 )
 
 // memoryRefresh is the interval at which the limit is read again, because a pod

@@ -53,7 +53,7 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(operatorGarbagePercent)
 	}
-	limitMemory(ctx, memlimit.FromCgroup, operatorMemoryRatio, log)
+	limitMemory(ctx, memlimit.FromCgroup, defaultMemoryRatio, log)
 	cluster, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("load cluster configuration (set KUBECONFIG, or run in a pod): %w", err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -42,7 +43,7 @@ type Ledger struct {
 func OpenLedger(dir string, now time.Time) (*Ledger, error) {
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		if err := writeLedger(path, header{Ledger: uuid.NewString(), Begun: now.UTC()}, nil); err != nil {
+		if err := writeLedger(path, header{Ledger: uuid.NewString(), Begun: now.UTC()}, strings.NewReader("")); err != nil {
 			return nil, fmt.Errorf("create erasure ledger: %w", err)
 		}
 	}
@@ -129,11 +130,12 @@ func (l *Ledger) Last() int64 { return l.last }
 // disk. After an error the ledger must be opened again.
 func (l *Ledger) Append(entries []Entry) error {
 	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	for i := range entries {
 		entries[i].Position = l.last + int64(i) + 1
-	}
-	if err := encode(&b, entries); err != nil {
-		return fmt.Errorf("append to erasure ledger: %w", err)
+		if err := e.Encode(entries[i]); err != nil {
+			return fmt.Errorf("append to erasure ledger: %w", err)
+		}
 	}
 	if _, err := l.file.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("append to erasure ledger: %w", err)
@@ -142,16 +144,6 @@ func (l *Ledger) Append(entries []Entry) error {
 		return fmt.Errorf("append to erasure ledger: %w", err)
 	}
 	l.last += int64(len(entries))
-	return nil
-}
-
-func encode(w io.Writer, entries []Entry) error {
-	e := json.NewEncoder(w)
-	for _, entry := range entries {
-		if err := e.Encode(entry); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -184,29 +176,65 @@ func (l *Ledger) Each(after int64, fn func(Entry) error) error {
 }
 
 // Compact removes the leading entries that are older than before. A backup that
-// is older can then no longer be restored.
+// is older can then no longer be restored. It copies the kept entries without decoding
+// them: a ledger may be larger than the memory.
 func (l *Ledger) Compact(before time.Time) (removed int64, err error) {
-	h, kept := l.header, []Entry(nil)
-	err = l.Each(l.After, func(e Entry) error {
-		if len(kept) == 0 && e.At.Before(before) {
-			h.After = e.Position
-			return nil
-		}
-		kept = append(kept, e)
-		return nil
-	})
+	removed, err = l.compact(before)
+	if err != nil {
+		return 0, fmt.Errorf("compact erasure ledger: %w", err)
+	}
+	return removed, nil
+}
+
+func (l *Ledger) compact(before time.Time) (removed int64, err error) {
+	file, err := os.Open(l.path)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	h, offset, err := l.expired(file, before)
 	removed = h.After - l.After
 	if err != nil || removed == 0 {
 		return 0, err
 	}
-	if err := writeLedger(l.path, h, kept); err != nil {
-		return 0, fmt.Errorf("compact erasure ledger: %w", err)
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return 0, err
+	}
+	if err := writeLedger(l.path, h, file); err != nil {
+		return 0, err
 	}
 	replaced := l.file
 	if err := l.open(); err != nil {
-		return 0, fmt.Errorf("compact erasure ledger: %w", err)
+		return 0, err
 	}
 	return removed, replaced.Close()
+}
+
+// errKept ends the search for expired entries.
+var errKept = errors.New("entry is kept")
+
+// expired reads the leading entries that are older than before. It returns the header of
+// the ledger without them, and the offset of the first kept entry.
+func (l *Ledger) expired(r io.Reader, before time.Time) (h header, offset int64, err error) {
+	h = l.header
+	err = eachLine(r, func(line []byte) error {
+		if offset > 0 { // not the header
+			var e Entry
+			if err := json.Unmarshal(line, &e); err != nil {
+				return err
+			}
+			if !e.At.Before(before) {
+				return errKept
+			}
+			h.After = e.Position
+		}
+		offset += int64(len(line)) + 1
+		return nil
+	})
+	if errors.Is(err, errKept) {
+		err = nil
+	}
+	return h, offset, err
 }
 
 // Close unlocks and closes the file. A child process that is being started may have it
@@ -216,14 +244,17 @@ func (l *Ledger) Close() error {
 }
 
 // writeLedger replaces the file atomically.
-func writeLedger(path string, h header, entries []Entry) error {
+func writeLedger(path string, h header, entries io.Reader) error {
 	file, err := os.CreateTemp(filepath.Dir(path), FileName+".*")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(file.Name()) }() // fails after the rename
 	w := bufio.NewWriter(file)
-	err = errors.Join(json.NewEncoder(w).Encode(h), encode(w, entries))
+	err = json.NewEncoder(w).Encode(h)
+	if err == nil {
+		_, err = io.Copy(w, entries)
+	}
 	err = errors.Join(err, w.Flush(), file.Sync(), file.Close())
 	if err != nil {
 		return err
