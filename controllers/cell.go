@@ -27,7 +27,7 @@ type CellPinger interface {
 }
 
 // CellReconciler reconciles Cells: it writes their connections to the Secret that the
-// processes mount, stores their capacity once they are reachable, and reports what is placed in them.
+// processes mount, stores them once they were reachable, and reports what is placed in them.
 type CellReconciler struct {
 	client  client.Client
 	live    client.Reader // not cached
@@ -120,9 +120,17 @@ func (r *CellReconciler) finalize(ctx context.Context, c *v1alpha1.Cell) error {
 	return nil
 }
 
-// connect writes the connection and, if the cell is reachable, stores its capacity. It
-// sets condition Ready.
+// connect writes the connection, and stores the cell when it is reachable for the first
+// time. A stored cell is updated also while it is unreachable, so that it can be drained.
+// connect sets condition Ready.
 func (r *CellReconciler) connect(ctx context.Context, c *v1alpha1.Cell) error {
+	cell := placement.Cell{
+		Name: c.Name, Region: c.Spec.Region, Cordoned: c.Spec.Cordoned || !c.DeletionTimestamp.IsZero(),
+		Capacity: placement.CellUsage{Tenants: c.Spec.Capacity.Tenants, Units: c.Spec.Capacity.Units},
+	}
+	if err := r.store.UpdateCell(ctx, cell); err != nil {
+		return err
+	}
 	connection, problem, err := r.connection(ctx, c)
 	if err != nil {
 		return err
@@ -143,11 +151,7 @@ func (r *CellReconciler) connect(ctx context.Context, c *v1alpha1.Cell) error {
 		setCellReady(c, false, v1alpha1.ReasonUnavailable, "%s; check spec.milvus and the network policies", publicMessage(err))
 		return nil
 	}
-	err = r.store.ApplyCell(ctx, placement.Cell{
-		Name: c.Name, Region: c.Spec.Region, Cordoned: c.Spec.Cordoned || !c.DeletionTimestamp.IsZero(),
-		Capacity: placement.CellUsage{Tenants: c.Spec.Capacity.Tenants, Units: c.Spec.Capacity.Units},
-	})
-	if err != nil {
+	if err := r.store.ApplyCell(ctx, cell); err != nil {
 		return err
 	}
 	message := "Milvus is reachable"

@@ -138,6 +138,44 @@ func TestCellBecomesReady(t *testing.T) {
 	e.fake.Heal()
 }
 
+// TestUnreachableCellIsUpdated: a cell that was ready once is drained even if its Milvus or its
+// Secret is lost.
+func TestUnreachableCellIsUpdated(t *testing.T) {
+	t.Parallel()
+	e, reconcile := setupCell(t, nil)
+	reconcile()
+	e.expectCell(t, metav1.ConditionTrue, v1alpha1.ReasonConnected, "is reachable")
+	update := func(change func(*v1alpha1.Cell)) {
+		t.Helper()
+		c := e.cell(t)
+		change(c)
+		if err := e.Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectStored := func(want placement.Cell) {
+		t.Helper()
+		want.Name, want.Region = e.ns, "us"
+		stored, _ := e.fake.Cell(e.ns)
+		expectEqual(t, "stored cell", stored, want)
+	}
+
+	e.fake.Fail(errMilvusUnavailable, "Ping")
+	update(func(c *v1alpha1.Cell) {
+		c.Spec.Cordoned, c.Spec.Region, c.Spec.Capacity = true, "us", v1alpha1.CellCapacity{Tenants: 8}
+	})
+	reconcile()
+	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "Milvus is unavailable")
+	expectStored(placement.Cell{Cordoned: true, Capacity: placement.CellUsage{Tenants: 8}})
+
+	update(func(c *v1alpha1.Cell) {
+		c.Spec.Cordoned, c.Spec.Milvus.SecretRef = false, &v1alpha1.CellSecretRef{Name: "milvus"}
+	})
+	reconcile()
+	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, "create Secret milvus")
+	expectStored(placement.Cell{Capacity: placement.CellUsage{Tenants: 8}})
+}
+
 func TestCellInUseIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	e, reconcile := setupCell(t, nil)
@@ -147,7 +185,9 @@ func TestCellInUseIsNotDeleted(t *testing.T) {
 	tn.Spec.Placement = &v1alpha1.TenantPlacementRequest{Cell: e.ns}
 	e.expectReady(t, tn)
 	e.mustDelete(t, e.newCell())
+	e.fake.Fail(errMilvusUnavailable, "Ping")
 	reconcile()
+	e.fake.Heal()
 	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonInUse, "change spec.placement of its Tenants")
 	expectEqual(t, "tenants", e.cell(t).Status.Tenants, 1)
 	if stored, _ := e.fake.Cell(e.ns); !stored.Cordoned {

@@ -69,6 +69,8 @@ func newRefusal(reason error, format string, args ...any) error {
 type CellStore interface {
 	// ApplyCell creates or updates a cell. Usage is ignored.
 	ApplyCell(ctx context.Context, c Cell) error
+	// UpdateCell updates a cell. It does nothing if the cell does not exist. Usage is ignored.
+	UpdateCell(ctx context.Context, c Cell) error
 	// CellUsage returns the usage of a cell, and the number of locations in it that tenants
 	// left and that are not dropped yet.
 	CellUsage(ctx context.Context, name string) (usage CellUsage, leaving int64, err error)

@@ -26,6 +26,17 @@ func (d *DB) ApplyCell(ctx context.Context, c placement.Cell) error {
 	return nil
 }
 
+// UpdateCell implements placement.CellStore.
+func (d *DB) UpdateCell(ctx context.Context, c placement.Cell) error {
+	err := db.New(d.pool).UpdateCell(ctx, db.UpdateCellParams{
+		Name: c.Name, Region: c.Region, MaxTenants: c.Capacity.Tenants, MaxUnits: c.Capacity.Units, Cordoned: c.Cordoned,
+	})
+	if err != nil {
+		return fmt.Errorf("update cell: %w", mapError(err))
+	}
+	return nil
+}
+
 // CellUsage implements placement.CellStore. It counts the units of some of the tenants again.
 func (d *DB) CellUsage(ctx context.Context, name string) (usage placement.CellUsage, leaving int64, err error) {
 	q := db.New(d.pool)

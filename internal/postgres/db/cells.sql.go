@@ -144,3 +144,27 @@ func (q *Queries) ListUncountedTenants(ctx context.Context, cell string) ([]stri
 	}
 	return items, nil
 }
+
+const updateCell = `-- name: UpdateCell :exec
+update cells c set region = $1, max_tenants = $2, max_units = $3, cordoned = $4
+where c.name = $5 and (c.region, c.max_tenants, c.max_units, c.cordoned) is distinct from ($1::text, $2::bigint, $3::bigint, $4::boolean)
+`
+
+type UpdateCellParams struct {
+	Region     string
+	MaxTenants int64
+	MaxUnits   int64
+	Cordoned   bool
+	Name       string
+}
+
+func (q *Queries) UpdateCell(ctx context.Context, arg UpdateCellParams) error {
+	_, err := q.db.Exec(ctx, updateCell,
+		arg.Region,
+		arg.MaxTenants,
+		arg.MaxUnits,
+		arg.Cordoned,
+		arg.Name,
+	)
+	return err
+}

@@ -14,6 +14,10 @@ insert into cells as c (name, region, max_tenants, max_units, cordoned) values (
 on conflict (name) do update set region = excluded.region, max_tenants = excluded.max_tenants, max_units = excluded.max_units, cordoned = excluded.cordoned
 where (c.region, c.max_tenants, c.max_units, c.cordoned) is distinct from (excluded.region, excluded.max_tenants, excluded.max_units, excluded.cordoned);
 
+-- name: UpdateCell :exec
+update cells c set region = @region, max_tenants = @max_tenants, max_units = @max_units, cordoned = @cordoned
+where c.name = @name and (c.region, c.max_tenants, c.max_units, c.cordoned) is distinct from (@region::text, @max_tenants::bigint, @max_units::bigint, @cordoned::boolean);
+
 -- name: DeleteCell :exec
 delete from cells where name = @name;
 

@@ -25,6 +25,13 @@ func (b Backend) applyCell(t *testing.T, c placement.Cell) {
 	}
 }
 
+func (b Backend) updateCell(t *testing.T, c placement.Cell) {
+	t.Helper()
+	if err := b.Cells.UpdateCell(t.Context(), c); err != nil {
+		t.Fatalf("UpdateCell: %v", err)
+	}
+}
+
 func (b Backend) wantTenants(t *testing.T, cell string, want int64) {
 	t.Helper()
 	if usage, _, err := b.Cells.CellUsage(t.Context(), cell); err != nil || usage.Tenants != want {
@@ -53,7 +60,7 @@ func placesInCells(c check) {
 		t.Errorf("DeleteCell of a cell in use = %v, want Conflict", err)
 	}
 
-	b.applyCell(t, placement.Cell{Name: "a", Region: "eu", Cordoned: true})
+	b.updateCell(t, placement.Cell{Name: "a", Region: "eu", Cordoned: true})
 	target := f.reconcilePlacement(t).Migration.Target.Location
 	if target.Cell != "b" {
 		t.Fatalf("the tenant of a cordoned cell moves to %+v, want cell b", target)
@@ -87,6 +94,7 @@ func refusesCell(c check) {
 		t.Errorf("EnsurePlacement in a full region = %v, want ErrCellFull", err)
 	}
 	other.wantPlacement(t, placement.State{})
+	b.updateCell(t, placement.Cell{Name: "unknown", Region: "eu"}) // creates nothing
 	f.spec.Placement = placement.Preference{Cell: "unknown"}
 	f.apply(t)
 	state, err := b.Store.ReconcilePlacement(t.Context(), f.got.ID)

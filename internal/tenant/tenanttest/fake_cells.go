@@ -18,6 +18,15 @@ func (f *Fake) ApplyCell(_ context.Context, c placement.Cell) (err error) {
 	return err
 }
 
+// UpdateCell implements placement.CellStore.
+func (f *Fake) UpdateCell(_ context.Context, c placement.Cell) (err error) {
+	defer f.begin("UpdateCell", &err)()
+	if _, ok := f.cells[c.Name]; err == nil && ok {
+		f.cells[c.Name] = c
+	}
+	return err
+}
+
 // CellUsage implements placement.CellStore. A memory or conversation is a unit.
 func (f *Fake) CellUsage(_ context.Context, name string) (usage placement.CellUsage, leaving int64, err error) {
 	defer f.begin("CellUsage", &err)()
