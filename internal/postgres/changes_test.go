@@ -62,6 +62,35 @@ func TestChangesAreReported(t *testing.T) {
 	wantChanges(t, r, tenant.Changes{Tenants: []tenant.ID{b.ID}, Usage: []tenant.ID{a.ID}})
 }
 
+// A repeated pass of a deletion or purge is no change: the operator would start the next one
+// at once, also while Milvus is unavailable.
+func TestRepeatedDeletionIsNoChange(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	store, s := postgrestest.Open(t, d), tenanttest.NewSpec()
+	applied, err := store.Apply(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := store.ChangeReader()
+	wantChanges(t, r, tenant.Changes{Reset: true})
+	for _, policy := range []tenant.DeletionPolicy{tenant.Retain, tenant.Delete} {
+		for _, want := range [][]tenant.ID{{s.ID}, nil, nil} {
+			remaining, err := store.Retire(t.Context(), s.ID, policy)
+			if err != nil || remaining.Done() != (policy == tenant.Retain) {
+				t.Fatalf("Retire with %s: %+v, %v", policy, remaining, err)
+			}
+			wantChanges(t, r, tenant.Changes{Tenants: want})
+		}
+	}
+	for range 2 {
+		if _, err := store.PurgeRows(t.Context(), applied.ID); err != nil {
+			t.Fatal(err)
+		}
+		wantChanges(t, r, tenant.Changes{})
+	}
+}
+
 // A transaction that commits after a newer one is not missed, and what committed
 // while it was running is reported once.
 func TestChangesOfOverlappingTransactions(t *testing.T) {

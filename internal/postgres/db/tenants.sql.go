@@ -314,7 +314,8 @@ func (q *Queries) PurgeMemories(ctx context.Context, arg PurgeMemoriesParams) (i
 
 const purgeUsers = `-- name: PurgeUsers :execrows
 with emptied as (
-    update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0, application_users = 0 where s.tenant_id = $1
+    update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0, application_users = 0
+    where s.tenant_id = $1 and (s.memories, s.conversations, s.blocked, s.storage, s.application_users) is distinct from (0, 0, 0, 0, 0)
 )
 delete from users u where u.tenant_id = $1
     and u.ctid = any(array(select x.ctid from users x where x.tenant_id = $1 order by x.id limit $2))
@@ -335,16 +336,22 @@ func (q *Queries) PurgeUsers(ctx context.Context, arg PurgeUsersParams) (int64, 
 }
 
 const retireTenant = `-- name: RetireTenant :one
-update tenants t set state = case when t.state = 'purging' then t.state else $1 end, deletion_policy = $2,
-    retired_at = coalesce(t.retired_at, now()), updated_at = now()
-where t.resource = $3
-returning t.id, t.state, (select o.state from tenants o where o.id = t.id) as before
+with o as (
+    select x.id, x.state from tenants x where x.resource = $1 for no key update
+), u as (
+    update tenants t set state = case when t.state = 'purging' then t.state else $2 end, deletion_policy = $3,
+        retired_at = coalesce(t.retired_at, now()), updated_at = now()
+    from o where t.id = o.id and (t.state, t.deletion_policy, t.retired_at is null)
+        is distinct from (case when t.state = 'purging' then t.state else $2 end, $3::text, false)
+    returning t.id, t.state
+)
+select o.id, coalesce(u.state, o.state)::text as state, o.state as before from o left join u on u.id = o.id
 `
 
 type RetireTenantParams struct {
+	Resource       string
 	State          string
 	DeletionPolicy string
-	Resource       string
 }
 
 type RetireTenantRow struct {
@@ -353,9 +360,9 @@ type RetireTenantRow struct {
 	Before string
 }
 
-// Purging is final: a later Retain does not cancel it.
+// Purging is final: a later Retain does not cancel it. If nothing changes, the row is not written: the operator reconciles the tenant of each written row.
 func (q *Queries) RetireTenant(ctx context.Context, arg RetireTenantParams) (RetireTenantRow, error) {
-	row := q.db.QueryRow(ctx, retireTenant, arg.State, arg.DeletionPolicy, arg.Resource)
+	row := q.db.QueryRow(ctx, retireTenant, arg.Resource, arg.State, arg.DeletionPolicy)
 	var i RetireTenantRow
 	err := row.Scan(&i.ID, &i.State, &i.Before)
 	return i, err

@@ -51,11 +51,17 @@ where t.id = @tenant_id and t.state = 'active';
 select id from tenants where id = @id and state = 'active' for share;
 
 -- name: RetireTenant :one
--- Purging is final: a later Retain does not cancel it.
-update tenants t set state = case when t.state = 'purging' then t.state else @state end, deletion_policy = @deletion_policy,
-    retired_at = coalesce(t.retired_at, now()), updated_at = now()
-where t.resource = @resource
-returning t.id, t.state, (select o.state from tenants o where o.id = t.id) as before;
+-- Purging is final: a later Retain does not cancel it. If nothing changes, the row is not written: the operator reconciles the tenant of each written row.
+with o as (
+    select x.id, x.state from tenants x where x.resource = @resource for no key update
+), u as (
+    update tenants t set state = case when t.state = 'purging' then t.state else @state end, deletion_policy = @deletion_policy,
+        retired_at = coalesce(t.retired_at, now()), updated_at = now()
+    from o where t.id = o.id and (t.state, t.deletion_policy, t.retired_at is null)
+        is distinct from (case when t.state = 'purging' then t.state else @state end, @deletion_policy::text, false)
+    returning t.id, t.state
+)
+select o.id, coalesce(u.state, o.state)::text as state, o.state as before from o left join u on u.id = o.id;
 
 -- name: ActiveTenants :many
 select id from tenants where state = 'active' order by id;
@@ -78,7 +84,8 @@ delete from memories m where m.tenant_id = @tenant_id
 -- name: PurgeUsers :execrows
 -- Deletes some users, who have no data any more. Their names and addresses do not wait for the index.
 with emptied as (
-    update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0, application_users = 0 where s.tenant_id = @tenant_id
+    update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0, application_users = 0
+    where s.tenant_id = @tenant_id and (s.memories, s.conversations, s.blocked, s.storage, s.application_users) is distinct from (0, 0, 0, 0, 0)
 )
 delete from users u where u.tenant_id = @tenant_id
     and u.ctid = any(array(select x.ctid from users x where x.tenant_id = @tenant_id order by x.id limit @batch));
