@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -25,6 +28,7 @@ func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 	p.tenant.Status.Placement = placementStatus(state)
 	state, err = r.ensureLocations(ctx, p, state)
 	if errors.Is(err, placement.ErrLoading) {
+		r.loading.begin(p.tenant)
 		p.unfinished = true
 		p.setCondition(v1alpha1.IndexReady, false, v1alpha1.ReasonLoading,
 			"Milvus is loading the partition; until then, writes work and searches use keywords only")
@@ -78,14 +82,43 @@ func (p *pass) mergePartition(other *pass) {
 	p.unfinished = p.unfinished || other.unfinished
 }
 
-// loadingFor returns how long IndexReady has been False with reason Loading, 0 if
-// it is not.
-func (p *pass) loadingFor() time.Duration {
-	c := meta.FindStatusCondition(p.tenant.Status.Conditions, v1alpha1.IndexReady)
+// loading holds when the index of a Tenant began to load after IndexReady was False for another
+// reason. The transition time of the condition is then earlier.
+type loading struct {
+	mu    sync.Mutex
+	begun map[types.UID]time.Time
+}
+
+// begin is called before IndexReady is set.
+func (l *loading) begin(t *v1alpha1.Tenant) {
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.IndexReady)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason == v1alpha1.ReasonLoading {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun[t.UID] = time.Now()
+}
+
+func (l *loading) forget(t types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.begun, t)
+}
+
+// elapsed returns how long IndexReady has been False with reason Loading, 0 if it is not.
+func (l *loading) elapsed(t *v1alpha1.Tenant) time.Duration {
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.IndexReady)
 	if c == nil || c.Reason != v1alpha1.ReasonLoading {
 		return 0
 	}
-	return time.Since(c.LastTransitionTime.Time)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	since := c.LastTransitionTime.Time
+	if begun := l.begun[t.UID]; begun.After(since) { // otherwise, it loaded earlier
+		since = begun
+	}
+	return time.Since(since)
 }
 
 // setIndexReady sets IndexReady. unindexed means that the installation has no index.

@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -129,6 +130,26 @@ func TestLongLoadingIsCheckedRarely(t *testing.T) {
 	e.backdateConditions(t, 100*time.Second)
 	if later := e.expectReconciled(t).RequeueAfter; later < 20*time.Second || later > time.Minute || later <= soon {
 		t.Errorf("got requeue after %v, and %v when loading began; want a fifth of 100 s", later, soon)
+	}
+}
+
+// TestLoadingAfterAnOutageIsCheckedSoon: the time of the outage, in which IndexReady was False
+// too, does not count.
+func TestLoadingAfterAnOutageIsCheckedSoon(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.mustCreate(t, e.newTenant("alice"))
+	e.fake.Fail(errMilvusUnavailable, "Ensure")
+	if _, err := e.reconcile(t); !errors.Is(err, errMilvusUnavailable) {
+		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
+	}
+	e.backdateConditions(t, time.Hour)
+	e.fake.Heal()
+	e.fake.Fail(placement.ErrLoading, "Ensure")
+	for range 3 {
+		if result := e.expectReconciled(t); result.RequeueAfter > 5*time.Second {
+			t.Errorf("got requeue after %v, want at most 5s", result.RequeueAfter)
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ type TenantReconciler struct {
 	partitions placement.Partitions
 	metrics    *metrics
 	rounds     *rounds
+	loading    *loading
 	changes    tenant.ChangeReader // optional
 	lost       chan string         // collections with a lost partition
 }
@@ -70,7 +71,8 @@ func NewTenantReconciler(c client.Client, live client.Reader, recorder events.Ev
 	return &TenantReconciler{
 		client: c, live: live, recorder: recorder, config: config,
 		store: s.Tenants, tokens: s.Tokens, records: s.Records, webhooks: s.Webhooks, partitions: s.Partitions,
-		metrics: newMetrics(), rounds: &rounds{failed: map[types.UID]map[string]error{}}, changes: s.Changes, lost: make(chan string, 1),
+		metrics: newMetrics(), rounds: &rounds{failed: map[types.UID]map[string]error{}}, loading: &loading{begun: map[types.UID]time.Time{}},
+		changes: s.Changes, lost: make(chan string, 1),
 	}
 }
 
@@ -138,6 +140,7 @@ func (r *TenantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (res
 	p.removeCondition(v1alpha1.Paused)
 	if deleted {
 		r.rounds.end(t.UID)
+		r.loading.forget(t.UID)
 		return r.reconcileDeletion(ctx, p)
 	}
 	return r.reconcileSteps(ctx, p)
@@ -178,7 +181,7 @@ func (r *TenantReconciler) reconcileSteps(ctx context.Context, p *pass) (ctrl.Re
 func (r *TenantReconciler) nextPass(p *pass) time.Duration {
 	if p.unfinished {
 		// Loading may take minutes, and thousands of Tenants may wait for it.
-		return max(r.config.Poll, min(p.loadingFor()/5, r.config.Resync))
+		return max(r.config.Poll, min(r.loading.elapsed(p.tenant)/5, r.config.Resync))
 	}
 	interval := r.config.Resync
 	if p.isBlocked() {
