@@ -240,6 +240,13 @@ func TestOperatorRules(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"Role/a": release, "Role/b": release}, got); diff != "" {
 		t.Errorf("pre-uninstall with watchNamespaces: -want +got\n%s", diff)
 	}
+	// Of the Secrets of its namespace, it deletes only the one with the connections of cells.
+	got = rules(parse(t, render(t, "-n", "mnemo-system", "-f", "testdata/values/external.yaml", "-s", "templates/uninstall.yaml",
+		"--set", "cells.enabled=true")))
+	deleted := slices.DeleteFunc(rightsOf(got)["Role/"], func(right string) bool { return !strings.Contains(right, "secrets") })
+	if diff := cmp.Diff([]string{"/secrets delete [mnemo-cells]"}, deleted); diff != "" {
+		t.Errorf("pre-uninstall with cells, rights on Secrets: -want +got\n%s", diff)
+	}
 }
 
 // TestUninstallStopsOperator checks that the pre-uninstall Job stops the operator's Deployment, and may do so, also if

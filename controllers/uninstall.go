@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -31,7 +32,9 @@ type UninstallConfig struct {
 	Operator string
 	// Namespaces are the watched namespaces. Default: all.
 	Namespaces []string
-	// Cells selects the Cells whose finalizers are removed. Default: none.
+	// CellsSecret contains the connections of Cells. It is deleted. Default: no Cells.
+	CellsSecret types.NamespacedName
+	// Cells selects the Cells whose finalizers are removed. Required with CellsSecret.
 	Cells  labels.Selector
 	Logger *slog.Logger // slog.Default() when nil
 }
@@ -92,9 +95,10 @@ func Uninstall(ctx context.Context, cluster *rest.Config, c UninstallConfig) err
 	return releaseCells(ctx, k, c)
 }
 
-// releaseCells removes the finalizers of the selected Cells, after it has stopped the operator.
+// releaseCells removes the finalizers of the selected Cells, after it has stopped the operator, and
+// deletes the Secret with their connections.
 func releaseCells(ctx context.Context, k client.Client, c UninstallConfig) error {
-	if c.Cells == nil {
+	if c.CellsSecret.Name == "" {
 		return nil
 	}
 	var list v1alpha1.CellList
@@ -104,11 +108,10 @@ func releaseCells(ctx context.Context, k client.Client, c UninstallConfig) error
 	list.Items = slices.DeleteFunc(list.Items, func(cell v1alpha1.Cell) bool {
 		return !controllerutil.ContainsFinalizer(&cell, v1alpha1.CellFinalizer)
 	})
-	if len(list.Items) == 0 {
-		return nil
-	}
-	if err := stopOperator(ctx, k, c.Operator); err != nil {
-		return err
+	if len(list.Items) > 0 {
+		if err := stopOperator(ctx, k, c.Operator); err != nil {
+			return err
+		}
 	}
 	for i := range list.Items {
 		after := list.Items[i].DeepCopy()
@@ -117,6 +120,10 @@ func releaseCells(ctx context.Context, k client.Client, c UninstallConfig) error
 			return fmt.Errorf("remove finalizer of Cell %s: %w", after.Name, err)
 		}
 		c.Logger.InfoContext(ctx, "finalizer removed; the vectors stay in the cell", "cell", after.Name)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.CellsSecret.Namespace, Name: c.CellsSecret.Name}}
+	if err := client.IgnoreNotFound(k.Delete(ctx, secret)); err != nil {
+		return fmt.Errorf("delete Secret of connections: %w", err)
 	}
 	return nil
 }

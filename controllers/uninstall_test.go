@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -65,7 +66,8 @@ func TestUninstallReleasesTenants(t *testing.T) {
 	expectEqual(t, "valid tokens", len(e.fake.Valid(id, "alice")), 1)
 }
 
-// TestUninstallReleasesCells: Cells hold no data that would be lost, so they do not prevent it.
+// TestUninstallReleasesCells: Cells hold no data that would be lost, so they do not prevent it. The
+// credentials of their Milvus instances do not stay.
 func TestUninstallReleasesCells(t *testing.T) {
 	t.Parallel()
 	e, reconcile := setupCell(t, func(c *v1alpha1.Cell) { c.Labels = map[string]string{"installation": c.Name} })
@@ -75,7 +77,8 @@ func TestUninstallReleasesCells(t *testing.T) {
 	uninstall := func(installation string) {
 		t.Helper()
 		c := controllers.UninstallConfig{Namespaces: []string{e.ns}, Operator: e.ns + "/mnemo-operator",
-			Cells: labels.SelectorFromSet(labels.Set{"installation": installation})}
+			CellsSecret: types.NamespacedName{Namespace: installation, Name: "mnemo-cells"},
+			Cells:       labels.SelectorFromSet(labels.Set{"installation": installation})}
 		if err := controllers.Uninstall(t.Context(), testkit.KubeConfig(t), c); err != nil {
 			t.Fatalf("Uninstall of installation %s: %v", installation, err)
 		}
@@ -84,7 +87,9 @@ func TestUninstallReleasesCells(t *testing.T) {
 	if len(e.cell(t).Finalizers) == 0 {
 		t.Error("the finalizer of a Cell of another installation was removed")
 	}
+	e.secret(t, "mnemo-cells") // is not deleted either
 	uninstall(e.ns)
+	e.expectMissing(t, &corev1.Secret{}, "mnemo-cells")
 	if finalizers := e.cell(t).Finalizers; len(finalizers) != 0 {
 		t.Errorf("finalizers %q, want none", finalizers)
 	}

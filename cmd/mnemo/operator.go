@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -123,9 +122,9 @@ func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s
 }
 
 func (c *operatorCommand) cellsSecret() (types.NamespacedName, error) {
-	namespace, name, ok := strings.Cut(c.CellsSecret, "/")
-	if c.CellsSecret != "" && (!ok || namespace == "" || name == "" || c.CellsDir == "") {
+	secret, ok := parseNamespacedName(c.CellsSecret)
+	if c.CellsSecret != "" && (!ok || c.CellsDir == "") {
 		return types.NamespacedName{}, errors.New("--cells-secret must be namespace/name, and requires --cells-dir, where that Secret is mounted")
 	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+	return secret, nil
 }

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/mnemo-dev/mnemo/controllers"
@@ -16,7 +19,7 @@ type preUninstallCommand struct {
 	ReleaseTenants     bool          `env:"MNEMO_RELEASE_TENANTS" help:"Stop the operator and remove the finalizers of all Tenants. Their data stays in the stores."`
 	OperatorDeployment string        `env:"MNEMO_OPERATOR_DEPLOYMENT" help:"namespace/name of the operator's Deployment, which is scaled to 0 first."`
 	WatchNamespaces    []string      `env:"MNEMO_WATCH_NAMESPACES" help:"Namespaces the operator watches. Default: all."`
-	Cells              bool          `env:"MNEMO_CELLS" help:"Also remove the finalizers of Cells."`
+	CellsSecret        string        `env:"MNEMO_CELLS_SECRET" placeholder:"NAMESPACE/NAME" help:"Also remove the finalizers of Cells, and delete this Secret with their connections."`
 	CellsSelector      string        `env:"MNEMO_CELLS_SELECTOR" help:"Label selector of the Cells of this installation. Default: all."`
 	Timeout            time.Duration `default:"3m" help:"How long to wait for the operator to stop."`
 }
@@ -33,10 +36,19 @@ func (c *preUninstallCommand) Run(ctx context.Context, log *slog.Logger) error {
 	config := controllers.UninstallConfig{
 		Release: c.ReleaseTenants, Operator: c.OperatorDeployment, Namespaces: c.WatchNamespaces, Logger: log,
 	}
-	if c.Cells {
+	if c.CellsSecret != "" {
+		var ok bool
+		if config.CellsSecret, ok = parseNamespacedName(c.CellsSecret); !ok {
+			return errors.New("--cells-secret must be namespace/name")
+		}
 		if config.Cells, err = labels.Parse(c.CellsSelector); err != nil {
 			return fmt.Errorf("--cells-selector must be a label selector: %w", err)
 		}
 	}
 	return controllers.Uninstall(ctx, cluster, config)
+}
+
+func parseNamespacedName(s string) (n types.NamespacedName, ok bool) {
+	n.Namespace, n.Name, ok = strings.Cut(s, "/")
+	return n, ok && n.Namespace != "" && n.Name != ""
 }
