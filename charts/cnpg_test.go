@@ -1,6 +1,7 @@
 package charts_test
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -36,5 +37,26 @@ func TestSynchronousReplicationNeedsAStandby(t *testing.T) {
 		if got := objects[0].at("spec", "postgresql", "synchronous") != nil; got != want {
 			t.Errorf("synchronous replication with %s instances: %t, want %t", instances, got, want)
 		}
+	}
+}
+
+// Another recovery changes the identity of the database, also if the Cluster has the same name. To remove
+// the values of a recovery, its identity can be set (docs/backup.md).
+func TestRecoveryIdentifiesTheDatabase(t *testing.T) {
+	t.Parallel()
+	id := func(set string) string {
+		t.Helper()
+		manifest := render(t, "-f", "testdata/values/external.yaml", "-s", "templates/erasures.yaml",
+			"--set", "postgres.mode=cnpg,erasureLedger.enabled=true,"+set)
+		_, after, _ := strings.Cut(manifest, "{name: MNEMO_RESTORE_ID, value: ")
+		value, _, _ := strings.Cut(after, "}")
+		return strings.Trim(value, `"`)
+	}
+	first := id("postgres.cnpg.recovery.source=a")
+	if another := id("postgres.cnpg.recovery.source=b"); first == "" || another == first {
+		t.Errorf("the identities after two recoveries are %q and %q, want different ones", first, another)
+	}
+	if removed := id("erasureLedger.restoreID=" + first); removed != first {
+		t.Errorf("the identity without the values of the recovery is %q, want %q", removed, first)
 	}
 }

@@ -3,7 +3,8 @@
 {{- if or .Values.erasureLedger.enabled .Values.backup.enabled -}}true{{- end -}}
 {{- end -}}
 
-{{/* Changes with the source of a recovery, which pg_restore is not. */}}
+{{/* Changes with the source of a recovery, which pg_restore is not. The name of the Cluster does not identify a recovery: a later
+one, or one in another Kubernetes cluster, can use the same name. */}}
 {{- define "mnemo.restoreID" -}}
 {{- if .Values.erasureLedger.restoreID -}}{{ .Values.erasureLedger.restoreID }}
 {{- else if and (eq .Values.postgres.mode "cnpg") .Values.postgres.cnpg.recovery -}}{{ toJson .Values.postgres.cnpg.recovery | sha256sum | trunc 16 }}
