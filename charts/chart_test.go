@@ -249,6 +249,28 @@ func TestOperatorRules(t *testing.T) {
 	}
 }
 
+// TestUninstallSelectsTenants: the selector of a shard does not apply, because the other shards are uninstalled, too.
+func TestUninstallSelectsTenants(t *testing.T) {
+	t.Parallel()
+	for _, want := range []string{"", "database=a"} {
+		objects := parse(t, render(t, "-f", "testdata/values/external.yaml", "-s", "templates/uninstall.yaml",
+			"--set", "operator.watchLabelSelector=mnemo.dev/shard=a,uninstall.watchLabelSelector="+want))
+		var got any = ""
+		for _, o := range objects {
+			if o.kind() == "Job" {
+				for _, e := range list(list(o.at("spec", "template", "spec", "containers"))[0]["env"]) {
+					if e["name"] == "MNEMO_WATCH_LABEL_SELECTOR" {
+						got = e["value"]
+					}
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("the Job selects Tenants with %q, want %q", got, want)
+		}
+	}
+}
+
 // TestUninstallStopsOperator checks that the pre-uninstall Job stops the operator's Deployment, and may do so, also if
 // the release is a shard. It treats a missing Deployment as stopped.
 func TestUninstallStopsOperator(t *testing.T) {

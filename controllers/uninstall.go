@@ -32,6 +32,8 @@ type UninstallConfig struct {
 	Operator string
 	// Namespaces are the watched namespaces. Default: all.
 	Namespaces []string
+	// Selector selects the Tenants of the installation. Default: all.
+	Selector labels.Selector
 	// CellsSecret contains the connections of Cells. It is deleted. Default: no Cells.
 	CellsSecret types.NamespacedName
 	// Cells selects the Cells whose finalizers are removed. Required with CellsSecret.
@@ -66,7 +68,7 @@ func Uninstall(ctx context.Context, cluster *rest.Config, c UninstallConfig) err
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	tenants, err := finalizedTenants(ctx, k, c.Namespaces)
+	tenants, err := finalizedTenants(ctx, k, c)
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func Uninstall(ctx context.Context, cluster *rest.Config, c UninstallConfig) err
 		return err
 	}
 	// Again, because the operator may have added finalizers until it stopped.
-	if tenants, err = finalizedTenants(ctx, k, c.Namespaces); err != nil {
+	if tenants, err = finalizedTenants(ctx, k, c); err != nil {
 		return err
 	}
 	for i := range tenants {
@@ -128,15 +130,20 @@ func releaseCells(ctx context.Context, k client.Client, c UninstallConfig) error
 	return nil
 }
 
-// finalizedTenants lists the Tenants that have the operator's finalizer.
-func finalizedTenants(ctx context.Context, k client.Reader, namespaces []string) ([]v1alpha1.Tenant, error) {
+// finalizedTenants lists the Tenants of the installation that have the operator's finalizer.
+func finalizedTenants(ctx context.Context, k client.Reader, c UninstallConfig) ([]v1alpha1.Tenant, error) {
+	namespaces := c.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
+	}
+	selector := c.Selector
+	if selector == nil {
+		selector = labels.Everything()
 	}
 	var tenants []v1alpha1.Tenant
 	for _, namespace := range namespaces {
 		var list v1alpha1.TenantList
-		err := k.List(ctx, &list, client.InNamespace(namespace))
+		err := k.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 		if meta.IsNoMatchError(err) {
 			return nil, nil // without the CRD there are no Tenants
 		}

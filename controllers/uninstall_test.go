@@ -66,6 +66,32 @@ func TestUninstallReleasesTenants(t *testing.T) {
 	expectEqual(t, "valid tokens", len(e.fake.Valid(id, "alice")), 1)
 }
 
+// TestUninstallSelectsTenants: Tenants of another release in the same namespaces neither prevent the uninstallation nor lose
+// their finalizers.
+func TestUninstallSelectsTenants(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	tn := e.newTenant("alice")
+	tn.Labels = map[string]string{"database": "a"}
+	e.mustCreate(t, tn)
+	e.expectReconciled(t)
+	operator, _ := operatorOf(e.ns)
+	e.mustCreate(t, operator)
+	uninstall := func(database string) error {
+		return controllers.Uninstall(t.Context(), testkit.KubeConfig(t), controllers.UninstallConfig{Namespaces: []string{e.ns}, Operator: e.ns + "/mnemo-operator",
+			Selector: labels.SelectorFromSet(labels.Set{"database": database})})
+	}
+	if err := uninstall("b"); err != nil {
+		t.Errorf("Uninstall of the other release: %v", err)
+	}
+	if len(e.tenant(t).Finalizers) == 0 {
+		t.Error("the finalizer of a Tenant of another release was removed")
+	}
+	if err := uninstall("a"); err == nil || !strings.Contains(err.Error(), e.ns+"/acme") {
+		t.Errorf("Uninstall of the Tenant's release: %v, want one that names the Tenant", err)
+	}
+}
+
 // TestUninstallReleasesCells: Cells hold no data that would be lost, so they do not prevent it. The
 // credentials of their Milvus instances do not stay.
 func TestUninstallReleasesCells(t *testing.T) {
