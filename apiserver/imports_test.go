@@ -237,17 +237,17 @@ func TestUploadsHaveAMinimumRate(t *testing.T) {
 		stored   time.Duration // after each read
 		want     int           // reads until the error, 0 for none
 	}{
-		"MinRate":  {"An upload of the minimum rate takes as long as necessary.", minBodyRate, time.Second, 0, 0},
-		"Bursts":   {"The rate is an average.", 25 * minBodyRate, 25 * time.Second, 0, 0},
-		"Storing":  {"Only the client's time counts.", minBodyRate, time.Second, 29 * time.Second, 0},
-		"TooSlow":  {"Half of the minimum rate is an error after a minute.", minBodyRate / 2, time.Second, 0, 60},
+		"MinRate":  {"An upload of the minimum rate takes as long as necessary.", minUploadRate, time.Second, 0, 0},
+		"Bursts":   {"The rate is an average.", 25 * minUploadRate, 25 * time.Second, 0, 0},
+		"Storing":  {"Only the client's time counts.", minUploadRate, time.Second, 29 * time.Second, 0},
+		"TooSlow":  {"Half of the minimum rate is an error after a minute.", minUploadRate / 2, time.Second, 0, 60},
 		"Trickles": {"So is a byte per timeout.", 1, 29 * time.Second, 0, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := &pacedClient{size: tc.size, interval: tc.interval}
 			r := &uploadReader{r: client, conn: client, now: func() time.Time { return client.clock }}
-			b := make([]byte, 25*minBodyRate)
+			b := make([]byte, 25*minUploadRate)
 			var read int64
 			for i := range 600 {
 				n, err := r.Read(b)
@@ -257,7 +257,7 @@ func TestUploadsHaveAMinimumRate(t *testing.T) {
 					t.Fatalf("%s Read %d: %v, want an error at read %d", tc.reason, i+1, err, tc.want)
 				}
 				if err != nil {
-					if got := brokenForm(fmt.Errorf("multipart: NextPart: %w", err)); !strings.Contains(got.Error(), "at least 32 KiB/s") {
+					if got := brokenForm(fmt.Errorf("multipart: NextPart: %w", err)); !strings.Contains(got.Error(), "at least 8 KiB/s") {
 						t.Errorf("%s Error %q", tc.reason, got)
 					}
 					return

@@ -29,8 +29,10 @@ const (
 	// the duration of an upload.
 	uploadIdleTimeout = 30 * time.Second
 	// uploadRateWindow is the time of waiting for a client over which its upload must
-	// average minBodyRate. The chunks of a file thus arrive before the upload expires.
+	// average minUploadRate, bytes per second. The chunks of a file thus arrive before the
+	// upload expires, also over a slow connection.
 	uploadRateWindow = time.Minute
+	minUploadRate    = 8 << 10
 	formData         = "multipart/form-data"
 	// maxField is the length limit of a field other than the file, bytes.
 	maxField = 1000
@@ -121,7 +123,7 @@ func (s *Server) formParts(c *fiber.Ctx) (*multipart.Reader, error) {
 }
 
 // errSlowUpload is the error for an upload below the minimum rate.
-var errSlowUpload error = fault.New(fault.Invalid, "the upload is too slow: at least %d KiB/s are required, on average over a minute", minBodyRate>>10)
+var errSlowUpload error = fault.New(fault.Invalid, "the upload is too slow: at least %d KiB/s are required, on average over a minute", minUploadRate>>10)
 
 // uploadReader extends the read deadline with every read, and fails below the minimum rate.
 // The time in which the server stores what it has read does not count.
@@ -144,7 +146,7 @@ func (u *uploadReader) Read(b []byte) (int, error) {
 	if err != nil || u.waited < uploadRateWindow {
 		return n, err
 	}
-	if float64(u.received) < minBodyRate*u.waited.Seconds() {
+	if float64(u.received) < minUploadRate*u.waited.Seconds() {
 		return 0, errSlowUpload
 	}
 	u.waited, u.received = 0, 0

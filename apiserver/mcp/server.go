@@ -80,7 +80,7 @@ type Caller struct {
 	Work context.Context //nolint:containedctx // in addition to the request's
 }
 
-// Serve handles one message of a user. The body of the request reads body.
+// Serve handles one message of a user. r.Body must yield the same bytes as body.
 func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, body []byte, from Caller) {
 	m := envelopeOf(body)
 	if m.batch {

@@ -17,8 +17,7 @@ const (
 	// MaxUnfinished is the maximum number of unfinished imports per user.
 	MaxUnfinished = 10
 
-	// storeTimeout limits each statement of an upload. The upload itself may take
-	// as long as its client needs.
+	// storeTimeout limits each statement of an upload.
 	storeTimeout = 30 * time.Second
 )
 
