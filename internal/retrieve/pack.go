@@ -25,8 +25,8 @@ type Excerpt struct {
 	Seq        int    // the message's index in it
 	Sender     string
 	At         time.Time
-	Text       string // the whole message
-	Start, End int    // byte range of the piece in Text
+	Text       string // the piece
+	Start, End int    // its byte range in the message
 	Score      float64
 }
 
@@ -88,7 +88,7 @@ func distinct(excerpts []Excerpt) []Excerpt {
 	slices.SortStableFunc(ranked, func(a, b Excerpt) int { return cmp.Compare(b.Score, a.Score) })
 	seen := make(map[string]bool, len(ranked))
 	return slices.DeleteFunc(ranked, func(e Excerpt) bool {
-		text := strings.ToLower(strings.Join(strings.Fields(e.piece()), " "))
+		text := strings.ToLower(strings.Join(strings.Fields(e.Text), " "))
 		at := "\x00" + e.Owner + "\x00" + strconv.Itoa(e.Seq) + "\x00" + strconv.Itoa(e.Start)
 		if text == "" || seen[text] || seen[at] {
 			return true
@@ -96,15 +96,6 @@ func distinct(excerpts []Excerpt) []Excerpt {
 		seen[text], seen[at] = true, true
 		return false
 	})
-}
-
-// piece returns the matching part of the message, or all of it if the range does not
-// fit the text.
-func (e Excerpt) piece() string {
-	if e.Start < 0 || e.End > len(e.Text) || e.Start >= e.End {
-		return e.Text
-	}
-	return e.Text[e.Start:e.End]
 }
 
 // heading returns the title and the day.
@@ -149,7 +140,7 @@ func (p *packer) add(e Excerpt) bool {
 		cost = p.count(e.heading()) + lineSlack
 	}
 	remaining := p.budget - p.used - cost - lineSlack
-	text := strings.TrimSpace(e.piece())
+	text := strings.TrimSpace(e.Text)
 	n := p.count(e.line(text))
 	if n > remaining {
 		if text = p.cut(e, text, remaining); text == "" {

@@ -78,7 +78,7 @@ func TestPackedExcerptsAreQuotations(t *testing.T) {
 			o := Original{Title: fmt.Sprintf("Talk\n%d", i%2), Text: text, Pieces: Split(text)}
 			originals = append(originals, o)
 			for _, s := range o.Pieces {
-				e := Excerpt{Owner: o.Title, Title: o.Title, Seq: i, Sender: "human", At: day.AddDate(0, 0, i%3), Text: text, Start: s.Start, End: s.End}
+				e := Excerpt{Owner: o.Title, Title: o.Title, Seq: i, Sender: "human", At: day.AddDate(0, 0, i%3), Text: text[s.Start:s.End], Start: s.Start, End: s.End}
 				e.Score = rapid.Float64Range(0, 1).Draw(t, "score")
 				excerpts = append(excerpts, e)
 			}
