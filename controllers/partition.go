@@ -136,10 +136,10 @@ func (p *pass) setIndexReady(state placement.State, unindexed bool) {
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonReembedding,
 			"vectors are being computed with embedding model %s; the tenant stays usable", state.Next.Model)
 	case !state.Current.Indexed() && unindexed:
-		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonUnindexed, "PostgreSQL searches all vectors; no index is used")
+		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonUnindexed, "searches score all vectors; no index is used")
 	case !state.Current.Indexed():
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonUnindexed,
-			"PostgreSQL searches all vectors; an index is used once a user has more than %d units", placement.ExactUnits)
+			"searches score all vectors; an index is used once a user has more than %d units", placement.ExactUnits)
 	default:
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonAssigned, "the partition exists and is loaded")
 	}

@@ -45,7 +45,7 @@ const (
 	ReasonReady        = "Ready"
 	ReasonApplied      = "Applied"      // Synced, OIDCReady, WebhooksReady
 	ReasonAssigned     = "Assigned"     // IndexReady
-	ReasonUnindexed    = "Unindexed"    // IndexReady: the tenant needs no index yet, or the installation has none; PostgreSQL searches all vectors
+	ReasonUnindexed    = "Unindexed"    // IndexReady: the tenant needs no index yet, or the installation has none; searches score all vectors
 	ReasonMigrating    = "Migrating"    // IndexReady: vectors are being copied to another collection; the tenant stays usable
 	ReasonReembedding  = "Reembedding"  // IndexReady: vectors are being computed with another embedding model; the tenant stays usable
 	ReasonRebuilding   = "Rebuilding"   // IndexReady: lost vectors are being rewritten; the tenant stays usable

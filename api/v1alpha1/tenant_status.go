@@ -116,7 +116,7 @@ type TenantPlacement struct {
 	// +optional
 	Cell string `json:"cell,omitempty"`
 	// collection is the Milvus collection. Empty if the tenant needs no index yet, or
-	// the installation has none: PostgreSQL searches all vectors.
+	// the installation has none: searches score all vectors.
 	// +kubebuilder:validation:MaxLength=255
 	Collection string `json:"collection"`
 	// partition is the partition of the collection, or the tenant's partition key

@@ -23,7 +23,7 @@ type Kind int
 
 // The kinds of locations.
 const (
-	Unindexed Kind = iota // no index contains the vectors; PostgreSQL scores them
+	Unindexed Kind = iota // no index contains the vectors; searches score all of them
 	Own                   // a partition of the tenant
 	Shared                // a key in a collection of many tenants
 )

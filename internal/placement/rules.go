@@ -14,8 +14,8 @@ const (
 	MaxShared = 10_000
 )
 
-// ExactUnits is the number of a user's units of a kind up to which PostgreSQL scores all of them in
-// each search. A tenant enters the index when a user has more.
+// ExactUnits is the number of a user's units of a kind up to which each search scores all of them. A
+// tenant is added to the index when a user has more.
 const ExactUnits = 2000
 
 // Prefix returns the prefix of the generation's collection names: letters, digits

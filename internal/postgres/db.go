@@ -48,7 +48,7 @@ type Config struct {
 	// Generation is that of this process's embedder. It becomes the active one, in
 	// which new tenants are placed, if the database has none.
 	Generation placement.Generation
-	// Unindexed places tenants in no index: PostgreSQL scores their units.
+	// Unindexed places tenants in no index: searches score all units.
 	Unindexed bool
 	// RestoreID is changed by the administrator when the database was restored
 	// without pg_restore, for example from a snapshot.
