@@ -224,21 +224,29 @@ func migrateJobs(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return fmt.Errorf("migrate job queue: %w", mapError(err))
 	}
-	for _, sql := range append(unusedIndexes(), tenantIndex) {
-		if _, err := pool.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("index job queue: %w", mapError(err))
-		}
+	if err := dropUnusedIndexes(ctx, pool); err != nil {
+		return err
+	}
+	if _, err := pool.Exec(ctx, tenantIndex); err != nil {
+		return fmt.Errorf("index job queue: %w", mapError(err))
 	}
 	return nil
 }
 
-// unusedIndexes drops the indexes of the job queue that nothing reads. They have an entry for each unit of an index job, and each change of
-// the job's state would add all entries again.
-func unusedIndexes() (sql []string) {
-	for _, name := range queue.UnusedIndexes {
-		sql = append(sql, "drop index concurrently if exists "+name)
+// dropUnusedIndexes drops the indexes of the job queue that nothing reads. They have an entry for each unit of an index job, and each change of
+// the job's state would add all entries again. As for migrations outside a transaction, there is no lock timeout.
+func dropUnusedIndexes(ctx context.Context, pool *pgxpool.Pool) error {
+	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	if err != nil {
+		return fmt.Errorf("connect to migrate: %w", mapError(err))
 	}
-	return sql
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for _, name := range queue.UnusedIndexes {
+		if _, err := conn.Exec(ctx, "drop index concurrently if exists "+name); err != nil {
+			return fmt.Errorf("drop index %s of the job queue: %w", name, mapError(err))
+		}
+	}
+	return nil
 }
 
 // grant gives the application role access to rows, but neither to the schema

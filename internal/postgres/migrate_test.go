@@ -213,6 +213,33 @@ func TestMigrateDoesNotBlockStatements(t *testing.T) {
 	postgrestest.Open(t, d)
 }
 
+// A concurrent drop of an index waits for the transactions that use its table, too. If it failed meanwhile, the index would be invalid.
+func TestMigrateDropsIndexOnce(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
+	exec(t, owner, "create index river_job_args_index on river_job using gin (args)")
+	backup, err := owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = backup.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := backup.Exec(t.Context(), "select from river_job"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	migrated := startMigrate(ctx, d)
+	awaitRow(t, owner, migrated, fmt.Sprintf(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+		and query like 'drop index concurrently%%river_job_args_index' and query_start < clock_timestamp() - interval '%d ms'`, 2*postgres.LockTimeout.Milliseconds()))
+	if err := backup.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A concurrent build of an index waits for all older transactions. It must not fail and begin anew meanwhile.
 func TestMigrateBuildsIndexOnce(t *testing.T) {
 	t.Parallel()
