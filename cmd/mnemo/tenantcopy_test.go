@@ -46,7 +46,7 @@ func TestCopyCommand(t *testing.T) {
 	target.expectOutput(t, "verified", "audit", "verify", file)
 
 	source.expectOutput(t, "retired tenant "+name, "tenants", "retire", "--tenant", name, "--yes")
-	source.expectError(t, "is retained already", "tenants", "retire", "--tenant", name, "--yes")
+	source.expectError(t, "is already retained", "tenants", "retire", "--tenant", name, "--yes")
 	source.expectRevoked(t, "the token in the source", token)
 	source.expectOutput(t, "purged tenant "+name, "tenants", "purge", name, "--yes")
 	target.expectValid(t, "the token after the purge of the source", token)
