@@ -260,7 +260,7 @@ func (p placedUsers) ActFor(context.Context, tenant.Identity, string, bool) (ten
 	return p.acting, nil
 }
 
-// An application acts with the location of its user's vectors, not with that of its key, also when the user is cached.
+// An application acts with the location of its user's vectors, not with that of its key, even if the user is cached.
 func TestActForUsesLocationOfUser(t *testing.T) {
 	t.Parallel()
 	want := tenant.ActingUser{Scope: tenant.Scope{Tenant: "one", User: 9}, Placement: placement.Location{Collection: "next", Partition: "p"}, Generation: 2}

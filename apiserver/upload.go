@@ -30,7 +30,7 @@ const (
 	uploadIdleTimeout = 30 * time.Second
 	// uploadRateWindow is the time of waiting for a client over which its upload must
 	// average minUploadRate, bytes per second. The chunks of a file thus arrive before the
-	// upload expires, also over a slow connection.
+	// upload expires, even over a slow connection.
 	uploadRateWindow = time.Minute
 	minUploadRate    = 8 << 10
 	formData         = "multipart/form-data"

@@ -271,7 +271,7 @@ func TestUninstallSelectsTenants(t *testing.T) {
 	}
 }
 
-// TestUninstallStopsOperator checks that the pre-uninstall Job stops the operator's Deployment, and may do so, also if
+// TestUninstallStopsOperator checks that the pre-uninstall Job stops the operator's Deployment, and may do so, even if
 // the release is a shard. It treats a missing Deployment as stopped.
 func TestUninstallStopsOperator(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func TestSynchronousReplicationNeedsAStandby(t *testing.T) {
 	}
 }
 
-// Another recovery changes the identity of the database, also if the Cluster has the same name. To remove
+// Another recovery changes the identity of the database, even if the Cluster has the same name. To remove
 // the values of a recovery, its identity can be set (docs/backup.md).
 func TestRecoveryIdentifiesTheDatabase(t *testing.T) {
 	t.Parallel()

@@ -121,7 +121,7 @@ func (r *CellReconciler) finalize(ctx context.Context, c *v1alpha1.Cell) error {
 }
 
 // connect writes the connection, and stores the cell when it is reachable for the first
-// time. A stored cell is updated also while it is unreachable, so that it can be drained.
+// time. A stored cell is updated even while it is unreachable, so that it can be drained.
 // connect sets condition Ready.
 func (r *CellReconciler) connect(ctx context.Context, c *v1alpha1.Cell) error {
 	cell := placement.Cell{

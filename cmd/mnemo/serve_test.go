@@ -14,7 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// blockedTokens finds no token, and not before the workers are asked to stop.
+// blockedTokens finds no token, and answers only when the workers are asked to stop.
 type blockedTokens struct {
 	tenant.TokenStore
 	asked, stopped chan struct{}

@@ -72,7 +72,7 @@ func (e Entry) Plan(before chat.Conversation, stored []chat.Message, newID strin
 	return c
 }
 
-// Batch is a set of entries that is stored at once. It stores each conversation once:
+// Batch is a set of entries that are stored together. It stores each conversation once:
 // each entry is compared with the state before the batch.
 type Batch struct {
 	Entries []Entry

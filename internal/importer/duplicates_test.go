@@ -73,7 +73,7 @@ func undated(answers ...string) []byte {
 }
 
 // A conversation that a file contains several times is stored once, in its newest
-// state, also if a state of it is stored already.
+// state, even if a state of it is stored already.
 func TestDuplicatesInAFile(t *testing.T) {
 	t.Parallel()
 	type file = [2]string

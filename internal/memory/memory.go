@@ -86,7 +86,7 @@ type NewMemory struct {
 	// Repeats are further texts of which the memory is a duplicate, in any bucket and with
 	// any attributes if it has none.
 	Repeats []Repeat
-	// Similar are reported in Created, also to a retry, as far as they exist then.
+	// Similar are reported in Created; to a retry, those that still exist.
 	Similar  []SimilarMemory
 	Prepared Prepared // optional
 }

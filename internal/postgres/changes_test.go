@@ -63,7 +63,7 @@ func TestChangesAreReported(t *testing.T) {
 }
 
 // A repeated pass of a deletion or purge is no change: the operator would start the next one
-// at once, also while Milvus is unavailable.
+// immediately, even while Milvus is unavailable.
 func TestRepeatedDeletionIsNoChange(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)

@@ -331,7 +331,7 @@ func TestPassages(t *testing.T) {
 }
 
 // A passage has only the piece of its message, and the nearest messages up to a number of bytes, because messages may have
-// megabytes. A piece of a message that was replaced in the meantime still is valid text, or is omitted.
+// megabytes. A piece of a message that was replaced in the meantime is still valid text, or is omitted.
 func TestPassagesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

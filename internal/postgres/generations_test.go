@@ -178,7 +178,7 @@ func TestFirstFingerprintIsKept(t *testing.T) {
 	}
 }
 
-// refusing is a model that refuses texts which contain a word; "" for none.
+// refusing is a model that refuses texts that contain a word; "" for none.
 type refusing struct {
 	word       string
 	dimensions int

@@ -134,7 +134,7 @@ func TestMigrateAfterUnrecordedBuild(t *testing.T) {
 	}
 }
 
-// An administrator may build indexes of his own, during the migration, in another schema or by partition.
+// Administrators may build indexes of their own during the migration, in another schema or by partition.
 func TestMigrateKeepsOtherIndexes(t *testing.T) {
 	t.Parallel()
 	d, owner := createAt(t, postgres.SchemaVersion())

@@ -178,8 +178,8 @@ func lockMigration(ctx context.Context, pool *pgxpool.Pool) (unlock func(), err 
 	}
 }
 
-// migrateSchema applies the pending migrations. Those outside a transaction build or drop an index concurrently: this blocks
-// no statements while it waits for old transactions, and begins anew if it fails. So they have no lock timeout.
+// migrateSchema applies the pending migrations. Those outside a transaction build or drop an index concurrently, which blocks
+// no statements while it waits for old transactions, and starts over if it fails. They have no lock timeout.
 func migrateSchema(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {

@@ -240,7 +240,7 @@ func TestMigrateDropsIndexOnce(t *testing.T) {
 	}
 }
 
-// A concurrent build of an index waits for all older transactions. It must not fail and begin anew meanwhile.
+// A concurrent build of an index waits for all older transactions. It must not fail and start over meanwhile.
 func TestMigrateBuildsIndexOnce(t *testing.T) {
 	t.Parallel()
 	d, owner := createAt(t, 24) // the next version builds memories_id

@@ -43,7 +43,7 @@ func (b *testBundle) countDeletions(t *testing.T) {
 	}
 }
 
-// A job has two minutes. The deletion of a user's row cascaded to all imports, and began anew after the timeout.
+// A job has two minutes. The deletion of a user's row cascaded to all imports, and started over after the timeout.
 func TestPurgesDeleteImportsInBatches(t *testing.T) {
 	t.Parallel()
 	const imports, parts = 2*postgres.PurgeImports + 1, 2*postgres.PurgeParts + 1

@@ -111,7 +111,7 @@ func TestUndoMatchesBothQuotas(t *testing.T) {
 	}
 }
 
-// If a deletion frees the tenant's quota, conversations of other users become active in its place as soon as it is final, also if other changes or an
+// If a deletion frees the tenant's quota, conversations of other users become active in its place as soon as it is final, even if other changes or an
 // erasure of the user follow it.
 func TestDeletionFreesTheTenantsQuota(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestDeletionFreesTheTenantsQuota(t *testing.T) {
 	}
 }
 
-// Changing a user's conversations reads no other users of the tenant, and none of their conversations, also if some of these are blocked by the
+// Changing a user's conversations reads no other users of the tenant, and none of their conversations, even if some of these are blocked by the
 // quota of their user.
 func TestChangesReadNoConversationsOfOthers(t *testing.T) {
 	t.Parallel()

@@ -236,7 +236,7 @@ func TestLoadReadsFewRows(t *testing.T) {
 	})
 }
 
-// The restore of an export looks up the conversations of a batch by their ids, also if the import has many others.
+// The restore of an export looks up the conversations of a batch by their ids, even if the import has many others.
 func TestBlockedOfImportReadsFewRows(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)

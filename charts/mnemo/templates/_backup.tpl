@@ -33,12 +33,12 @@ true
 {{- default (printf "%s-backup" (include "mnemo.fullname" .)) .Values.backup.volume.existingClaim -}}
 {{- end -}}
 
-{{/* Connection of pg_dump and pg_restore, as the owner. The images of PostgreSQL contain no public CAs. */}}
+{{/* Connection of pg_dump and pg_restore, as the owner. The default image contains no public CAs. */}}
 {{- define "mnemo.backupEnv" -}}
 {{ include "mnemo.postgresEnv" (dict "root" . "role" "owner") }}
 - {name: HOME, value: /tmp}
 {{- if and (not (include "mnemo.postgresCA" .)) (hasPrefix "verify-" (include "mnemo.postgresSSLMode" .)) }}
-{{- fail "postgres.ca is required with backup.enabled, because the image of pg_dump contains no public CAs: create a ConfigMap or Secret with the CA of PostgreSQL's certificate (docs/backup.md, \"Configure\")" }}
+{{- fail "postgres.ca is required with backup.enabled, because the default image of pg_dump contains no public CAs: create a ConfigMap or Secret with the CA of PostgreSQL's certificate (docs/backup.md, \"Configure\")" }}
 {{- end }}
 {{- end -}}
 

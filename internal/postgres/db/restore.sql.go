@@ -72,7 +72,7 @@ type BlockedOfImportParams struct {
 }
 
 // Filters the ids and keeps their order. A join may read all blocked conversations of the import, hence the lookup by key, which the
-// order of ids makes the planner choose also without statistics. See DescribeUnits.
+// order of ids makes the planner choose even without statistics. See DescribeUnits.
 func (q *Queries) BlockedOfImport(ctx context.Context, arg BlockedOfImportParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, blockedOfImport,
 		arg.Ids,

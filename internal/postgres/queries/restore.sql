@@ -71,7 +71,7 @@ where u.tenant_id = @tenant_id;
 
 -- name: BlockedOfImport :many
 -- Filters the ids and keeps their order. A join may read all blocked conversations of the import, hence the lookup by key, which the
--- order of ids makes the planner choose also without statistics. See DescribeUnits.
+-- order of ids makes the planner choose even without statistics. See DescribeUnits.
 select c.id::text as id
 from (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id) w
 cross join lateral (
