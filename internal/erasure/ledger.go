@@ -147,13 +147,16 @@ func (l *Ledger) Append(entries []Entry) error {
 	return nil
 }
 
-// Each calls fn with every entry after a position, in order.
-func (l *Ledger) Each(after int64, fn func(Entry) error) error {
+// Batches calls fn with the entries after a position, in order, in lists of up to size entries that fn may keep.
+// It returns the error of fn as it is.
+func (l *Ledger) Batches(after int64, size int, fn func([]Entry) error) error {
 	file, err := os.Open(l.path)
 	if err != nil {
 		return fmt.Errorf("read erasure ledger: %w", err)
 	}
 	defer file.Close()
+	var list []Entry
+	var refused error
 	first := true
 	err = eachLine(file, func(line []byte) error {
 		if first {
@@ -164,13 +167,22 @@ func (l *Ledger) Each(after int64, fn func(Entry) error) error {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return err
 		}
-		if e.Position <= after {
-			return nil
+		if e.Position > after {
+			list = append(list, e)
 		}
-		return fn(e)
+		if len(list) == size {
+			refused = fn(list)
+			list = nil
+		}
+		return refused
 	})
-	if err != nil {
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil:
 		return fmt.Errorf("read erasure ledger: %w", err)
+	case len(list) > 0:
+		return fn(list)
 	}
 	return nil
 }

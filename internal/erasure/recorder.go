@@ -142,16 +142,11 @@ func (r *Recorder) Attach(ctx context.Context) (repeated int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	missing, recorded, err := r.compare(ctx, after)
+	repeated, recorded, err := r.repeat(ctx, s, after)
 	if err != nil {
 		return 0, err
 	}
-	if len(missing) > 0 || !s.Current && s.Ledger != "" {
-		if err := r.replay(ctx, s, missing); err != nil {
-			return 0, err
-		}
-	}
-	return len(missing), r.Store.Attach(ctx, r.ledger.ID(), r.ledger.Last(), recorded)
+	return repeated, r.Store.Attach(ctx, r.ledger.ID(), r.ledger.Last(), recorded)
 }
 
 // start returns the position after which the database may lack entries.
@@ -188,41 +183,49 @@ func lossError(format string, args ...any) error {
 		fmt.Sprintf(format, args...))
 }
 
-// compare returns the entries after a position that the database lacks, and the
-// ids of those that are still pending in it: they were written just before a
-// crash or a backup.
-func (r *Recorder) compare(ctx context.Context, after int64) (missing []Entry, recorded []string, err error) {
-	var tail []Entry
-	if err := r.ledger.Each(after, func(e Entry) error { tail = append(tail, e); return nil }); err != nil {
-		return nil, nil, err
+// repeat repeats the entries after a position that the database lacks. It returns their number, and the
+// ids of those that are still pending in it: they were written just before a crash or a backup.
+// It reads the ledger in batches, because a ledger may be larger than the memory.
+func (r *Recorder) repeat(ctx context.Context, s State, after int64) (repeated int, recorded []string, err error) {
+	log := r.Log.With("ledger", r.ledger.ID(), "from", s.Position, "to", r.ledger.Last())
+	begun := false
+	begin := func() error {
+		if begun {
+			return nil
+		}
+		begun = true
+		log.WarnContext(ctx, "the database was restored from a backup; repeating erasures")
+		return r.Store.BeginReplay(ctx)
 	}
-	if len(tail) == 0 {
-		return nil, nil, nil
-	}
-	if recorded, err = r.Store.Known(ctx, ids(tail)); err != nil {
-		return nil, nil, err
-	}
-	known := map[string]bool{}
-	for _, id := range recorded {
-		known[id] = true
-	}
-	return slices.DeleteFunc(tail, func(e Entry) bool { return known[e.ID] }), recorded, nil
-}
-
-// replay repeats erasures in a restored database.
-func (r *Recorder) replay(ctx context.Context, s State, missing []Entry) error {
-	log := r.Log.With("ledger", r.ledger.ID(), "from", s.Position, "to", r.ledger.Last(), "erasures", len(missing))
-	log.WarnContext(ctx, "the database was restored from a backup; repeating erasures")
-	if err := r.Store.BeginReplay(ctx); err != nil {
-		return err
-	}
-	for _, e := range missing {
-		if err := r.Store.Replay(ctx, e); err != nil {
-			return fmt.Errorf("repeat erasure %d (%s): %w", e.Position, e.Kind, err)
+	if !s.Current && s.Ledger != "" {
+		if err := begin(); err != nil {
+			return 0, nil, err
 		}
 	}
-	log.InfoContext(ctx, "erasures repeated")
-	return nil
+	err = r.ledger.Batches(after, batch, func(entries []Entry) error {
+		known, err := r.Store.Known(ctx, ids(entries))
+		if err != nil {
+			return err
+		}
+		recorded = append(recorded, known...)
+		for _, e := range entries {
+			if slices.Contains(known, e.ID) {
+				continue
+			}
+			if err := begin(); err != nil {
+				return err
+			}
+			if err := r.Store.Replay(ctx, e); err != nil {
+				return fmt.Errorf("repeat erasure %d (%s): %w", e.Position, e.Kind, err)
+			}
+			repeated++
+		}
+		return nil
+	})
+	if err == nil && begun {
+		log.InfoContext(ctx, "erasures repeated", "erasures", repeated)
+	}
+	return repeated, recorded, err
 }
 
 func ids(entries []Entry) []string {

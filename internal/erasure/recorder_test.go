@@ -3,6 +3,7 @@ package erasure_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ type fakeStore struct {
 	pending  []erasure.Entry
 	repeated []string // memories
 	begun    int
+	asked    int   // most ids of one call of Known
 	fail     error // of Acknowledge
 }
 
@@ -36,6 +38,7 @@ func (s *fakeStore) Pending(_ context.Context, limit int) ([]erasure.Entry, erro
 }
 
 func (s *fakeStore) Known(_ context.Context, ids []string) ([]string, error) {
+	s.asked = max(s.asked, len(ids))
 	var out []string
 	for _, e := range s.pending {
 		if slices.Contains(ids, e.ID) {
@@ -160,6 +163,29 @@ func TestRestoredDatabaseRepeatsWhatItLacks(t *testing.T) {
 	record(t, dir, backup)
 	if diff := cmp.Diff([]string{"after-1", "after-2", "later"}, attach(t, dir, s.restoredAt(2))); diff != "" {
 		t.Errorf("repeated in the same backup restored later (-want +got):\n%s", diff)
+	}
+}
+
+// TestManyErasuresAreRepeatedInBatches: the memory that a restore needs does not depend on the size of the ledger.
+func TestManyErasuresAreRepeatedInBatches(t *testing.T) {
+	t.Parallel()
+	dir, s := t.TempDir(), &fakeStore{}
+	attach(t, dir, s)
+	s.erase("pending")
+	backup := s.restored()
+	var want []string
+	for i := range 2500 {
+		want = append(want, fmt.Sprint(i))
+	}
+	s.erase(want...)
+	for len(s.pending) > 0 {
+		record(t, dir, s)
+	}
+	if diff := cmp.Diff(want, attach(t, dir, backup)); diff != "" {
+		t.Errorf("repeated (-want +got):\n%s", diff)
+	}
+	if backup.begun != 1 || backup.asked > 1000 || len(backup.pending) > 0 {
+		t.Errorf("%d replays, %d entries at once, %d pending erasures; want 1, at most 1000 and 0", backup.begun, backup.asked, len(backup.pending))
 	}
 }
 
