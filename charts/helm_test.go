@@ -122,8 +122,11 @@ func podSpecs(objects []object) map[string]object {
 	pods := map[string]object{}
 	for _, o := range objects {
 		switch o.kind() {
-		case "Deployment", "Job":
+		case "Deployment", "StatefulSet", "Job":
 			template, _ := o.at("spec", "template").(map[string]any)
+			pods[o.kind()+"/"+o.name()] = template
+		case "CronJob":
+			template, _ := o.at("spec", "jobTemplate", "spec", "template").(map[string]any)
 			pods[o.kind()+"/"+o.name()] = template
 		case "Pod":
 			pods["Pod/"+o.name()] = o
