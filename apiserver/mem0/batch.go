@@ -3,9 +3,12 @@ package mem0
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // maxBatch is the maximum number of memories of a batch.
@@ -30,11 +33,12 @@ func (e *Endpoint) batch(r Request) (map[string]updateIn, []string, error) {
 	changes := map[string]updateIn{}
 	var ids []string
 	for i, m := range in.Memories {
-		if _, twice := changes[m.MemoryID]; twice || m.MemoryID == "" {
-			return nil, nil, fault.New(fault.Invalid, "memories[%d].memory_id must not be repeated", i)
+		id := strings.ToLower(m.MemoryID)
+		if _, twice := changes[id]; twice || id == "" {
+			return nil, nil, fault.New(fault.Invalid, "memories[%d].memory_id is required and must not be repeated", i)
 		}
-		changes[m.MemoryID] = m.updateIn
-		ids = append(ids, m.MemoryID)
+		changes[id] = m.updateIn
+		ids = append(ids, id)
 	}
 	return changes, ids, nil
 }
@@ -45,11 +49,6 @@ func (e *Endpoint) updateBatch(ctx context.Context, r Request) (any, error) {
 	changes, ids, err := e.batch(r)
 	if err != nil {
 		return nil, err
-	}
-	for i, id := range ids {
-		if err := (memory.UpdateInput{ID: id, Text: changes[id].Text, AttributeChanges: memory.AttributeChanges{Metadata: changes[id].Metadata}}).Validate(); err != nil {
-			return nil, fault.New(fault.Invalid, "memories[%d]: %s", i, err)
-		}
 	}
 	found, err := e.find(ctx, r, ids)
 	if err != nil {
@@ -62,11 +61,23 @@ func (e *Endpoint) updateBatch(ctx context.Context, r Request) (any, error) {
 	if n < len(ids) {
 		return nil, fault.New(fault.NotFound, "%d of the memories were not found; nothing was changed", len(ids)-n)
 	}
+	type change struct {
+		who tenant.Identity
+		to  memory.UpdateInput
+	}
+	all := make([]change, 0, n)
 	for _, o := range found {
 		for _, m := range o.memories {
-			if err := e.change(ctx, o.who, m, changes[m.ID]); err != nil {
-				return nil, err
+			to, err := changeOf(m, changes[m.ID])
+			if err != nil {
+				return nil, fault.New(fault.Invalid, "memories[%d]: %s", slices.Index(ids, m.ID), err)
 			}
+			all = append(all, change{o.who, to})
+		}
+	}
+	for _, c := range all {
+		if _, err := e.Memories.Update(ctx, c.who, c.to); err != nil {
+			return nil, err
 		}
 	}
 	return messageOut{fmt.Sprintf("Successfully updated %d memories", n)}, nil

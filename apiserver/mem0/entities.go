@@ -58,6 +58,8 @@ func (e *Endpoint) users(ctx context.Context, r Request, p paging) (any, error) 
 	if err != nil {
 		return nil, err
 	}
+	// As with a user's token, an entity without memories does not exist.
+	all = slices.DeleteFunc(all, func(u tenant.ApplicationUser) bool { return u.Memories == 0 })
 	items := []entityOut{}
 	for _, u := range all[min(p.skip(), len(all)):min(p.skip()+p.size, len(all))] {
 		at := chat.Stamp(u.CreatedAt)
@@ -67,7 +69,8 @@ func (e *Endpoint) users(ctx context.Context, r Request, p paging) (any, error) 
 }
 
 // deleteEntity deletes the memories that belong to an entity. With an application key, a
-// user is one of the application's.
+// user is one of the application's. It succeeds without memories: clients delete all listed entities, and
+// the memories of one may belong to another that was deleted before.
 func (e *Endpoint) deleteEntity(ctx context.Context, r Request) (any, error) {
 	kind := r.Param("type")
 	if !slices.Contains([]string{typeUser, "agent", "app", "run"}, kind) {
@@ -77,10 +80,7 @@ func (e *Endpoint) deleteEntity(ctx context.Context, r Request) (any, error) {
 	if err != nil || name == wildcard {
 		return nil, fault.New(fault.Invalid, "the name of the entity must be percent-encoded and not be *")
 	}
-	deleted, err := e.deleteSelected(ctx, r, map[string]any{kind + "_id": map[string]any{"eq": name}})
-	if err == nil && deleted == 0 {
-		err = fault.New(fault.NotFound, "entity not found")
-	}
+	err = e.deleteSelected(ctx, r, map[string]any{kind + "_id": map[string]any{"eq": name}})
 	return messageOut{"Entity deleted successfully!"}, err
 }
 
@@ -90,18 +90,19 @@ func (e *Endpoint) deleteAll(ctx context.Context, r Request) (any, error) {
 	if len(conditions) == 0 {
 		return nil, fault.New(fault.Invalid, "one of user_id, agent_id, app_id and run_id is required; * matches every value")
 	}
-	_, err := e.deleteSelected(ctx, r, conditions)
+	err := e.deleteSelected(ctx, r, conditions)
 	return messageOut{"Memories deleted successfully!"}, err
 }
 
-func (e *Endpoint) deleteSelected(ctx context.Context, r Request, conditions map[string]any) (int, error) {
+func (e *Endpoint) deleteSelected(ctx context.Context, r Request, conditions map[string]any) error {
 	selected, err := selectBy(r, conditions)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	who, err := e.actor(ctx, r, selected.user, false)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return e.Memories.DeleteMatching(ctx, who, selected.where)
+	_, err = e.Memories.DeleteMatching(ctx, who, selected.where)
+	return err
 }

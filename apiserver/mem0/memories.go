@@ -43,7 +43,11 @@ func (e *Endpoint) update(ctx context.Context, r Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.change(ctx, who, m, in); err != nil {
+	change, err := changeOf(m, in)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.Memories.Update(ctx, who, change); err != nil {
 		return nil, err
 	}
 	if m, err = e.Memories.Get(ctx, who, m.ID); err != nil {
@@ -52,20 +56,19 @@ func (e *Endpoint) update(ctx context.Context, r Request) (any, error) {
 	return updatedOut{toOut(who, m), m.Text}, nil
 }
 
-// change changes a memory. New metadata replaces that of the client, and keeps the user and
-// the app.
-func (e *Endpoint) change(ctx context.Context, who tenant.Identity, m memory.Memory, in updateIn) error {
-	input := memory.UpdateInput{ID: m.ID, Text: in.Text}
+// changeOf returns a valid change of a memory. New metadata replaces that of the client, and keeps the
+// user and the app.
+func changeOf(m memory.Memory, in updateIn) (memory.UpdateInput, error) {
+	change := memory.UpdateInput{ID: m.ID, Text: in.Text}
 	if in.Metadata != nil {
 		_, user, app := splitKeys(m.Metadata)
 		metadata, err := withKeys(*in.Metadata, map[string]string{memory.KeyUser: user, memory.KeyApp: app})
 		if err != nil {
-			return err
+			return memory.UpdateInput{}, err
 		}
-		input.Metadata = &metadata
+		change.Metadata = &metadata
 	}
-	_, err := e.Memories.Update(ctx, who, input)
-	return err
+	return change, change.Validate()
 }
 
 // delete deletes a memory, and with delete_linked those that it replaces.

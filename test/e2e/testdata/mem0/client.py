@@ -99,5 +99,6 @@ client.delete_all(user_id="anna")
 client.delete(ben)
 assert client.get_all()["count"] == 0
 client.add("A name with a slash.", user_id="team/a b", infer=False)
+client.add("It belongs to three entities.", user_id="alice", agent_id="planner", run_id="run-2", infer=False)
 client.reset()
 assert client.users()["results"] == []
