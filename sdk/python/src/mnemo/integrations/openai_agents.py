@@ -36,25 +36,33 @@ class MnemoSession(SessionABC):
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
-        messages = await self._messages()
+        messages = _kept(await self._conversation())
         if limit is not None:
             messages = messages[max(0, len(messages) - limit) :]
         return [_item(m) for m in messages]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        if items:
-            stored = await self._messages()
-            await self._store(items, len(stored), stored[-1].timestamp if stored else None)
+        if not items:
+            return
+        conversation = await self._conversation()
+        kept, start = _kept(conversation), _now()
+        if kept:
+            start = max(start, kept[-1].timestamp + timedelta(milliseconds=1))
+        messages = [
+            {"id": str(len(kept) + i), "created_at": start + timedelta(milliseconds=i), **_message(item)}
+            for i, item in enumerate(items)
+        ]
+        await self._store(messages, start if conversation is None else conversation.created_at)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        messages = await self._messages()
-        if not messages:
+        conversation = await self._conversation()
+        kept = _kept(conversation)
+        if conversation is None or not kept:
             return None
-        items = [_item(m) for m in messages]
-        await self.clear_session()
-        if items[:-1]:
-            await self._store(items[:-1], 0, None, messages[0].timestamp)
-        return items[-1]
+        last = kept[-1]
+        emptied = {"id": str(last.message_index), "role": last.sender, "content": "", "created_at": last.timestamp}
+        await self._store([emptied], conversation.created_at)
+        return _item(last)
 
     async def clear_session(self) -> None:
         conversation = await self._conversation()
@@ -69,24 +77,29 @@ class MnemoSession(SessionABC):
                     return conversation
         return None
 
-    async def _messages(self) -> list[models.ChatMessage]:
-        conversation = await self._conversation()
-        return [] if conversation is None else conversation.messages
-
-    async def _store(
-        self, items: list[TResponseInputItem], first: int, last: datetime | None, start: datetime | None = None
-    ) -> None:
-        """Stores items as messages with ascending ids and times."""
-        start = start or datetime.now(timezone.utc)
-        if last is not None:
-            start = max(start, last + timedelta(milliseconds=1))
-        messages = [
-            {"id": str(first + i), "created_at": start + timedelta(milliseconds=i), **_message(item)}
-            for i, item in enumerate(items)
-        ]
+    async def _store(self, messages: list[dict[str, Any]], created_at: datetime) -> None:
+        """Adds messages, or replaces those whose ids are known. Their ids are their positions."""
         await self._client.chats.ingest(
-            messages, conversation_id=self.session_id, title=self.session_id, platform=self._platform, created_at=start
+            messages,
+            conversation_id=self.session_id,
+            title=self.session_id,
+            platform=self._platform,
+            created_at=created_at,
         )
+
+
+def _kept(conversation: models.Conversation | None) -> list[models.ChatMessage]:
+    """Returns the messages of items. A popped item leaves an empty message at the end, which the next one replaces."""
+    messages = [] if conversation is None else [*conversation.messages]
+    while messages and not messages[-1].text:
+        messages.pop()
+    return messages
+
+
+def _now() -> datetime:
+    """Returns the time with the precision of responses, so that a time is the same when it is sent again."""
+    now = datetime.now(timezone.utc)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
 def _message(item: TResponseInputItem) -> dict[str, str]:
