@@ -1,6 +1,7 @@
 import { APIConnectionError, ImportFailedError } from "./errors.js";
 import { readEvents } from "./events.js";
-import { sleep, type Transport } from "./transport.js";
+import { sleep } from "./timer.js";
+import type { Transport } from "./transport.js";
 import type { Import, Schemas, StartedFile, StartedImport } from "./types.js";
 
 /** Imports of chat exports. */

@@ -1,4 +1,5 @@
 import { APIConnectionError, APITimeoutError, errorOf, MnemoError, retryAfter } from "./errors.js";
+import { after, sleep } from "./timer.js";
 
 /** The settings of a client. */
 export interface Options {
@@ -8,7 +9,7 @@ export interface Options {
   apiKey?: string;
   /** With the key of an application: the id of the user on whose behalf it acts. */
   user?: string;
-  /** Milliseconds to wait for a response. Default: 60,000. */
+  /** Milliseconds to wait for a response. An upload may last a second more per 8 KiB. Default: 60,000. */
   timeout?: number;
   /** The number of retries after a connection error and the statuses 408, 429, 502, 503 and 504. Default: 4. */
   maxRetries?: number;
@@ -29,6 +30,8 @@ export interface Call {
 
 const retried = new Set([408, 429, 502, 503, 504]);
 const longestRetryAfter = 120;
+/** Bytes per second. The server ends slower uploads. */
+const minUploadRate = 8 << 10;
 
 /** Sends calls and retries them. */
 export class Transport {
@@ -109,7 +112,7 @@ export class Transport {
       if (value !== undefined) url.searchParams.set(name, String(value));
     }
     const abort = new AbortController();
-    const timer = setTimeout(() => abort.abort(), this.#options.timeout ?? 60_000);
+    const timer = after((this.#options.timeout ?? 60_000) + uploadTime(call.form), () => abort.abort());
     const send = this.#options.fetch ?? fetch;
     try {
       const body = call.form ?? (call.body && JSON.stringify(call.body));
@@ -123,14 +126,16 @@ export class Transport {
   }
 }
 
+/** Returns the longest time in milliseconds that an upload may last. */
+function uploadTime(form: FormData | undefined): number {
+  let size = 0;
+  for (const value of form?.values() ?? []) size += typeof value === "string" ? value.length : value.size;
+  return (1000 * size) / minUploadRate;
+}
+
 /** Returns a header whose bytes are UTF-8: fetch sends each character as a byte and refuses others. */
 function asBytes(value: string): string {
   return Array.from(new TextEncoder().encode(value), (byte) => String.fromCharCode(byte)).join("");
-}
-
-/** Waits. */
-export function sleep(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
 /** Returns the message of a failed fetch, which hides the reason in its cause. */

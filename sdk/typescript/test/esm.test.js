@@ -10,7 +10,10 @@ for (const [title, run] of Object.entries(scenarios)) {
   test(title, () => run({ client: new mnemo.Mnemo(), name: "esm", ...mnemo }));
 }
 
-/** Starts a server that answers each request with the next step: [status, headers, body], "close" or "hang". */
+/**
+ * Starts a server that answers each request with the next step: [status, headers, body], "close", "hang", or a function that
+ * writes the response.
+ */
 async function serve(t, ...steps) {
   const requests = [];
   const server = createServer((request, response) => {
@@ -21,6 +24,7 @@ async function serve(t, ...steps) {
       const step = steps.shift();
       if (step === "hang") return;
       if (step === "close") return request.socket.destroy();
+      if (typeof step === "function") return step(response);
       response.writeHead(step[0], step[1]).end(step[2]);
     });
   });
@@ -71,10 +75,24 @@ test("a long Retry-After and errors of input are not retried", async (t) => {
   assert.equal(requests.length, 2);
 });
 
+const late = { name: "APITimeoutError", message: /^http:\/\/127\.0\.0\.1:\d+ did not respond/ };
+
 test("timeout", async (t) => {
   const { client } = await serve(t, "hang");
-  const late = { name: "APITimeoutError", message: /^http:\/\/127\.0\.0\.1:\d+ did not respond/ };
   await assert.rejects(client({ timeout: 200, maxRetries: 0 }).buckets.list(), late);
+  const slow = (_, { signal }) =>
+    new Promise((resolve, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+      setTimeout(() => resolve(new Response("[]")), 100);
+    });
+  await client({ timeout: Infinity, maxRetries: 0, fetch: slow }).buckets.list();
+});
+
+test("an upload lasts longer than the timeout", async (t) => {
+  const { client } = await serve(t, (response) => setTimeout(() => response.writeHead(202).end('{"importId":"i1"}'), 500), "hang");
+  const patient = client({ timeout: 200, maxRetries: 0 });
+  assert.equal((await patient.imports.create(new Blob(["x".repeat(64 << 10)]))).importId, "i1");
+  await assert.rejects(patient.imports.create(new Blob(["small"])), late);
 });
 
 test("connection errors name the address", async () => {
