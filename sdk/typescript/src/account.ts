@@ -7,8 +7,7 @@ export class Account {
 
   /** Returns a zip file with all data, as a stream. */
   async export(): Promise<ReadableStream<Uint8Array>> {
-    const response = await this.transport.send({ method: "GET", path: "/api/export" });
-    return response.body ?? new ReadableStream();
+    return (await this.transport.send({ method: "GET", path: "/api/export" })) ?? new ReadableStream();
   }
 
   /** Deletes all data of the user. */

@@ -69,11 +69,11 @@ const byStatus: Record<number, typeof APIError> = {
   503: UnavailableError,
 };
 
-/** Returns the error of a response. */
-export async function errorOf(response: Response): Promise<APIError> {
+/** Returns the error of a response with a body. */
+export function errorOf(response: Response, text: string): APIError {
   let body: ErrorBody = {};
   try {
-    body = ((await response.json()) as ErrorBody | null) ?? {};
+    body = (JSON.parse(text) as ErrorBody | null) ?? {};
   } catch {
     // A proxy responded.
   }

@@ -1,4 +1,4 @@
-import { APIConnectionError } from "./errors.js";
+import type { Stream } from "./body.js";
 
 interface Event {
   id: string;
@@ -6,7 +6,7 @@ interface Event {
 }
 
 /** Yields the server-sent events of a response. */
-export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<Event, void> {
+export async function* readEvents(body: Stream): AsyncGenerator<Event, void> {
   let event: Event = { id: "", data: "" };
   for await (const line of readLines(body)) {
     if (line === "") {
@@ -20,13 +20,13 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
   }
 }
 
-async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
+async function* readLines(body: Stream): AsyncGenerator<string, void> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
   try {
     for (;;) {
-      const { done, value } = await read(reader);
+      const { done, value } = await reader.read();
       if (done) return;
       const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
       rest = lines.pop() ?? "";
@@ -34,13 +34,5 @@ async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<stri
     }
   } finally {
     await reader.cancel().catch(() => undefined);
-  }
-}
-
-async function read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<ReadableStreamReadResult<Uint8Array>> {
-  try {
-    return await reader.read();
-  } catch (e) {
-    throw new APIConnectionError("the connection broke", { cause: e });
   }
 }

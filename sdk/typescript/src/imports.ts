@@ -4,6 +4,9 @@ import { sleep } from "./timer.js";
 import type { Transport } from "./transport.js";
 import type { Import, Schemas, StartedFile, StartedImport } from "./types.js";
 
+/** Milliseconds without data after which a stream of events is broken: the server sends a heartbeat every 15 seconds. */
+const longestSilence = 45_000;
+
 /** Imports of chat exports. */
 export class Imports {
   constructor(private readonly transport: Transport) {}
@@ -55,10 +58,10 @@ export class Imports {
   async *follow(importId: string): AsyncGenerator<Import, void> {
     for (let last = "", failures = 0; ; ) {
       const headers: Record<string, string> = last ? { "Last-Event-ID": last } : {};
-      const response = await this.transport.send({ method: "GET", path: `${path(importId)}/events`, headers });
-      if (response.status === 204 || !response.body) return;
+      const body = await this.transport.send({ method: "GET", path: `${path(importId)}/events`, headers, idle: longestSilence });
+      if (!body) return; // 204: nothing follows
       try {
-        for await (const event of readEvents(response.body)) {
+        for await (const event of readEvents(body)) {
           const status = JSON.parse(event.data) as Import;
           [last, failures] = [event.id, 0];
           yield status;

@@ -1,3 +1,4 @@
+import { readText, type Stream, withTimeout } from "./body.js";
 import { APIConnectionError, APITimeoutError, errorOf, MnemoError, retryAfter } from "./errors.js";
 import { after, sleep } from "./timer.js";
 
@@ -9,7 +10,7 @@ export interface Options {
   apiKey?: string;
   /** With the key of an application: the id of the user on whose behalf it acts. */
   user?: string;
-  /** Milliseconds to wait for a response. An upload may last a second more per 8 KiB. Default: 60,000. */
+  /** Milliseconds to wait for a response, and for each part of its body. An upload may last a second more per 8 KiB. Default: 60,000. */
   timeout?: number;
   /** The number of retries after a connection error and the statuses 408, 429, 502, 503 and 504. Default: 4. */
   maxRetries?: number;
@@ -26,6 +27,8 @@ export interface Call {
   form?: FormData;
   headers?: Record<string, string>;
   idempotencyKey?: string;
+  /** Milliseconds without data after which a body ends, if they are more than the timeout. */
+  idle?: number;
 }
 
 const retried = new Set([408, 429, 502, 503, 504]);
@@ -52,6 +55,14 @@ export class Transport {
     this.maxRetries = options.maxRetries ?? 4;
   }
 
+  get #timeout(): number {
+    return this.#options.timeout ?? 60_000;
+  }
+
+  get #late(): string {
+    return `${this.#url} did not respond in time`;
+  }
+
   /** Returns a transport that acts for a user. */
   forUser(user: string): Transport {
     return new Transport({ ...this.#options, user });
@@ -59,25 +70,27 @@ export class Transport {
 
   /** Returns the body of the response. */
   async call<T>(call: Call): Promise<T> {
-    const response = await this.send(call);
+    const body = await this.send(call);
     try {
-      return (await response.json()) as T;
+      return JSON.parse(await readText(body)) as T;
     } catch (e) {
+      if (e instanceof APITimeoutError) throw e;
       throw new APIConnectionError(`incomplete response to ${call.method} ${call.path}`, { cause: e });
     }
   }
 
-  /** Returns a successful response whose body is still to be read. */
-  async send(call: Call): Promise<Response> {
+  /** Returns the body of a successful response. It is still to be read, and each read has the timeout. */
+  async send(call: Call): Promise<Stream | null> {
     const headers = this.#headers(call);
     for (let attempt = 0; ; attempt++) {
       let pause: number | undefined;
       try {
         const response = await this.#attempt(call, headers);
-        if (response.ok) return response;
+        const body = response.body && withTimeout(response.body, Math.max(this.#timeout, call.idle ?? 0), this.#late);
+        if (response.ok) return body;
         pause = this.delay(attempt, response);
-        if (pause === undefined) throw await errorOf(response);
-        await response.body?.cancel();
+        if (pause === undefined) throw errorOf(response, await readText(body).catch(() => ""));
+        await body?.cancel();
       } catch (e) {
         if (!(e instanceof APIConnectionError)) throw e;
         pause = this.delay(attempt);
@@ -112,13 +125,13 @@ export class Transport {
       if (value !== undefined) url.searchParams.set(name, String(value));
     }
     const abort = new AbortController();
-    const timer = after((this.#options.timeout ?? 60_000) + uploadTime(call.form), () => abort.abort());
+    const timer = after(this.#timeout + uploadTime(call.form), () => abort.abort());
     const send = this.#options.fetch ?? fetch;
     try {
       const body = call.form ?? (call.body && JSON.stringify(call.body));
       return await send(url, { method: call.method, headers, body, signal: abort.signal });
     } catch (e) {
-      if (abort.signal.aborted) throw new APITimeoutError(`${this.#url} did not respond in time`, { cause: e });
+      if (abort.signal.aborted) throw new APITimeoutError(this.#late, { cause: e });
       throw new APIConnectionError(`connection to ${this.#url} failed: ${reason(e)}`, { cause: e });
     } finally {
       clearTimeout(timer);

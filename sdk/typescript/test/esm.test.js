@@ -95,6 +95,47 @@ test("an upload lasts longer than the timeout", async (t) => {
   await assert.rejects(patient.imports.create(new Blob(["small"])), late);
 });
 
+test("a response that stalls ends with the timeout", { timeout: 10_000 }, async (t) => {
+  const stall = (status) => (response) => response.writeHead(status).write("[");
+  const { client } = await serve(t, stall(200), stall(200), stall(404));
+  const { buckets, account, memories } = client({ timeout: 200, maxRetries: 0 });
+  await assert.rejects(buckets.list(), late);
+  const reader = (await account.export()).getReader();
+  await reader.read();
+  await assert.rejects(reader.read(), late);
+  await assert.rejects(memories.get("m1"), { name: "NotFoundError", code: "" });
+});
+
+test("a response lasts longer than the timeout while it arrives", async (t) => {
+  const { client } = await serve(t, async (response) => {
+    for (const part of ["[", " ", " ", " ", " ", "]"]) {
+      response.write(part);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    response.end();
+  });
+  assert.deepEqual(await client({ timeout: 300, maxRetries: 0 }).buckets.list(), []);
+});
+
+test("a silent stream of events is opened again", { timeout: 10_000 }, async (t) => {
+  const event = (id, status) => `id: ${id}\ndata: {"status":"${status}","total":1,"indexed":1}\n\n`;
+  const { client, requests } = await serve(t, (response) => response.writeHead(200).write(event(7, "running")), [200, {}, event(8, "done")]);
+  const changes = client({ timeout: 1_000 }).imports.follow("i1");
+  assert.equal((await changes.next()).value.status, "running");
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const next = changes.next();
+  const advance = (milliseconds) => (t.mock.timers.tick(milliseconds), new Promise((resolve) => setImmediate(resolve)));
+  await advance(0); // begins to read
+  await advance(44_000); // heartbeats arrive every 15 s
+  await advance(500);
+  assert.equal(requests.length, 1);
+  await advance(500);
+  await advance(500); // before the next attempt
+  t.mock.timers.reset();
+  assert.equal((await next).value.status, "done");
+  assert.equal(requests[1].headers["last-event-id"], "7");
+});
+
 test("connection errors name the address", async () => {
   const client = new mnemo.Mnemo({ url: "http://127.0.0.1:1", apiKey: "mn_key", maxRetries: 0 });
   await assert.rejects(client.buckets.list(), { name: "APIConnectionError", message: /^connection to http:\/\/127\.0\.0\.1:1 failed/ });
