@@ -14,7 +14,7 @@ CREATED = '{"done": "ok", "memoryId": "m1"}'
 
 
 class Scripted(http.server.ThreadingHTTPServer):
-    """Answers each request with the next step: (status, headers, body), "close" or "hang"."""
+    """Answers each request with the next step: (status, headers, body), "close", "hang", or a function of the handler."""
 
     def __init__(self, *steps):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -29,9 +29,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         step = self.server.steps.pop(0)
         if step == "hang":
             self.server.released.wait(10)
-        if isinstance(step, str):
+        if isinstance(step, str) or callable(step):
             self.close_connection = True
-            return
+            return step(self) if callable(step) else None
         status, headers, text = step
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(text))}.items():
@@ -102,6 +102,17 @@ class RetryTest(unittest.TestCase):
         with self.assertRaises(mnemo.APITimeoutError):
             client.memories.create("text")
 
+    def test_a_stream_of_events_is_silent_between_heartbeats(self):
+        def events(handler):
+            handler.send_response(200)
+            handler.end_headers()
+            for status in ("running", "done"):
+                handler.wfile.write(b"id: 7\ndata: " + import_status(status).encode() + b"\n\n")
+                handler.server.released.wait(0.5)
+
+        _, client = self.serve(events, timeout=0.2, max_retries=0)
+        self.assertEqual([i.status for i in client.imports.follow("i1")], ["running", "done"])
+
     def test_headers(self):
         server, client = self.serve((200, {}, "[]"), (200, {}, "[]"), user="alice")
         client.buckets.list()
@@ -149,6 +160,12 @@ class RetryTest(unittest.TestCase):
         client.memories.delete_many("m1")
         self.assertEqual(json.loads(server.requests[0][1])["tags"], ["travel"])
         self.assertEqual(json.loads(server.requests[1][1])["memoryIds"], ["m1"])
+
+
+def import_status(status):
+    counts = dict.fromkeys(("total", "imported", "updated", "unchanged", "skipped", "blocked", "failed", "indexed"), 0)
+    texts = {"importId": "i1", "platform": "claude", "status": status, "file": "", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": None}
+    return json.dumps({**counts, **texts, "errors": [], "warnings": []})
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ class Call:
     form: Mapping[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     idempotency_key: str | None = None
+    #: Seconds without data after which a body ends, if they are more than the timeout.
+    idle: float = 0
 
     def __post_init__(self) -> None:
         if self.method == "POST":
@@ -50,6 +52,9 @@ class Call:
             arguments["files"] = [(name, upload.next_attempt()) for name, upload in zip(names, self.uploads)]
             arguments["data"] = dict(self.form)
         return arguments
+
+    def timeout(self, timeout: float) -> httpx.Timeout:
+        return httpx.Timeout(timeout, read=max(timeout, self.idle))
 
     def repeatable(self) -> bool:
         return all(upload.repeatable for upload in self.uploads)

@@ -15,6 +15,10 @@ from ..errors import ImportFailedError
 from .transport import AsyncTransport
 
 
+#: Seconds without data after which a stream of events is broken: the server sends a heartbeat every 15 seconds.
+_LONGEST_SILENCE = 45.0
+
+
 class AsyncImports:
     """Imports of chat exports."""
 
@@ -64,7 +68,7 @@ class AsyncImports:
         """Yields the status of an import now and after each change, until it failed or is done and indexed."""
         last_id, failures, settled = "", 0, False
         while not settled:
-            call = Call("GET", path("/api/chat-history/imports/{}/events", import_id))
+            call = Call("GET", path("/api/chat-history/imports/{}/events", import_id), idle=_LONGEST_SILENCE)
             if last_id:
                 call.headers["Last-Event-ID"] = last_id
             response = await self._transport.stream(call)

@@ -56,7 +56,7 @@ class Transport:
 
     def _attempt(self, call: Call) -> httpx.Response:
         request = self.http.build_request(
-            call.method, self.config.url + call.path, timeout=self.config.timeout, **call.arguments()
+            call.method, self.config.url + call.path, timeout=call.timeout(self.config.timeout), **call.arguments()
         )
         request.headers.encoding = "utf-8"  # of the name of the user
         request.headers.update(self.config.headers())
