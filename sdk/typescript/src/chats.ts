@@ -57,7 +57,7 @@ export class Chats {
     const start = options.createdAt ?? new Date();
     const conversation: Schemas["IngestConversation"] = {
       id: options.conversationId ?? `${start.getTime()}-${Math.random().toString(36).slice(2)}`,
-      title: options.title ?? messages[0]?.content.slice(0, 80) ?? "",
+      title: options.title ?? beginning(messages[0]?.content ?? ""),
       createdAt: start.toISOString(),
       messages: messages.map((m, i) => ({
         id: m.id ?? String(i),
@@ -104,4 +104,9 @@ export class Chats {
   delete(ids: string[]): Promise<DeletedConversations> {
     return this.transport.call({ method: "DELETE", path: chats, body: { ids } });
   }
+}
+
+/** Returns at most 80 characters. A character may have two units of UTF-16, of which the server accepts none alone. */
+function beginning(text: string): string {
+  return /^.{0,80}/su.exec(text)?.[0] ?? "";
 }

@@ -136,6 +136,15 @@ test("a silent stream of events is opened again", { timeout: 10_000 }, async (t)
   assert.equal(requests[1].headers["last-event-id"], "7");
 });
 
+test("the default title consists of whole characters", async (t) => {
+  const ingested = '{"conversationId":"c1"}';
+  const { client, requests } = await serve(t, [200, {}, ingested], [200, {}, ingested]);
+  await client().chats.ingest([{ role: "user", content: "x".repeat(79) + "😀 and more" }]);
+  await client().chats.ingest([{ role: "user", content: "😀\n" + "😀".repeat(100) }]);
+  const titles = requests.map((r) => JSON.parse(r.body).conversation.title);
+  assert.deepEqual(titles, ["x".repeat(79) + "😀", "😀\n" + "😀".repeat(78)]);
+});
+
 test("connection errors name the address", async () => {
   const client = new mnemo.Mnemo({ url: "http://127.0.0.1:1", apiKey: "mn_key", maxRetries: 0 });
   await assert.rejects(client.buckets.list(), { name: "APIConnectionError", message: /^connection to http:\/\/127\.0\.0\.1:1 failed/ });
