@@ -47,6 +47,16 @@ class LangGraphTest(unittest.TestCase):
         self.assertEqual([i.key for i in self.store.search(ALICE, filter={"rank": {"$gt": 1}})], ["work"])
         self.assertEqual([i.key for i in self.store.search(ALICE, limit=1, offset=1)], ["work"])
 
+    def test_filters_read_all_matches(self):
+        shop = "The ramen shop at the corner of the market, which serves a spicy broth with noodles, egg and spring onions; it is shop number"
+        for i in range(6):
+            self.store.put(ALICE, f"shop {i}", {"text": f"{shop} {i}", "rank": i})
+        keys = [i.key for i in self.store.search(ALICE, query="ramen shops", limit=6)]
+        self.assertEqual(sorted(keys), [f"shop {i}" for i in range(6)])
+        rank = int(keys[-1].removeprefix("shop "))
+        found = self.store.search(ALICE, query="ramen shops", filter={"rank": rank})
+        self.assertEqual([i.key for i in found], [keys[-1]])
+
     def test_namespaces(self):
         for namespace in (("a", "b", "c"), ("a", "b", "d"), ("e", "c")):
             self.store.put(namespace, "k", {"text": "/".join(namespace)})

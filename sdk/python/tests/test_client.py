@@ -48,6 +48,14 @@ class ClientTest(unittest.TestCase):
         with self.assertRaises(mnemo.NotFoundError):
             self.client.memories.get(created.memory_id)
 
+    def test_search_beyond_the_token_limit_of_a_page(self):
+        text = "The harbour master of Husum recorded another ship that arrived with the evening tide and left before noon; it was ship number"
+        ids = [self.client.memories.create(f"2026-01-01 {text} {i}").memory_id for i in range(8)]
+        found = self.client.memories.search("ships in the harbour of Husum", limit=8, min_score=0)
+        self.assertEqual(len(found), 8)
+        self.assertEqual(len({m.id for m in found}), 8)
+        self.assertEqual(self.client.memories.delete_many(ids).deleted_count, 8)
+
     def test_merges(self):
         old = self.client.memories.create("2026-05-04 My cat Miso likes tuna").memory_id
         new = self.client.memories.create("2026-05-04 My cat Miso likes tuna best").memory_id

@@ -6,6 +6,7 @@ import threading
 import time
 import unittest
 from unittest import mock
+from urllib.parse import parse_qsl, urlsplit
 
 import mnemo
 from mnemo import Mnemo
@@ -18,7 +19,7 @@ class Scripted(http.server.ThreadingHTTPServer):
 
     def __init__(self, *steps):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.steps, self.requests = list(steps), []
+        self.steps, self.requests, self.queries = list(steps), [], []
         self.released = threading.Event()
 
 
@@ -26,6 +27,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.requests.append((self.headers, body))
+        self.server.queries.append(dict(parse_qsl(urlsplit(self.path).query)))
         step = self.server.steps.pop(0)
         if step == "hang":
             self.server.released.wait(10)
@@ -113,6 +115,12 @@ class RetryTest(unittest.TestCase):
         _, client = self.serve(events, timeout=0.2, max_retries=0)
         self.assertEqual([i.status for i in client.imports.follow("i1")], ["running", "done"])
 
+    def test_a_search_reads_pages_up_to_its_limit(self):
+        server, client = self.serve(page("m1", 1), page("m2", 2), page("m3", None))
+        self.assertEqual([m.id for m in client.memories.search("cat", limit=2)], ["m1", "m2"])
+        self.assertEqual([(q["count"], q["skip"]) for q in server.queries], [("2", "0"), ("1", "1")])
+        self.assertEqual([m.id for m in client.memories.search("cat", limit=5)], ["m3"])
+
     def test_headers(self):
         server, client = self.serve((200, {}, "[]"), (200, {}, "[]"), user="alice")
         client.buckets.list()
@@ -160,6 +168,12 @@ class RetryTest(unittest.TestCase):
         client.memories.delete_many("m1")
         self.assertEqual(json.loads(server.requests[0][1])["tags"], ["travel"])
         self.assertEqual(json.loads(server.requests[1][1])["memoryIds"], ["m1"])
+
+
+def page(memory_id, next_skip):
+    metadata = {"text": "", "createdAt": "2026-01-01T00:00:00Z", "bucketId": 1, "bucketName": "General"}
+    body = {"memories": [{"id": memory_id, "text": "", "metadata": metadata}], "buckets": []}
+    return 200, {}, json.dumps(body if next_skip is None else {**body, "nextSkip": next_skip})
 
 
 def import_status(status):

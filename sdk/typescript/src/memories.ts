@@ -56,19 +56,19 @@ export class Memories {
 
   /** Returns the memories that match a question, best first. */
   async search(query: string, options: SearchOptions = {}): Promise<Memory[]> {
-    const found = await this.transport.call<Schemas["MemoryList"]>({
-      method: "GET",
-      path: "/api/v2/memory",
-      query: {
-        query,
-        count: options.limit ?? 10,
-        bucketId: options.bucket,
-        minScore: options.minScore,
-        asOf: options.asOf,
-        filter: options.filter && JSON.stringify(options.filter),
-      },
-    });
-    return found.memories;
+    const { limit = 10, bucket, minScore, asOf, filter } = options;
+    const base = { query, bucketId: bucket, minScore, asOf, filter: filter && JSON.stringify(filter) };
+    const found: Memory[] = [];
+    for (let skip: number | undefined = 0; skip !== undefined; ) {
+      const page: Schemas["MemoryList"] = await this.transport.call({
+        method: "GET",
+        path: "/api/v2/memory",
+        query: { ...base, count: limit - found.length, skip },
+      });
+      found.push(...page.memories);
+      skip = found.length < limit ? page.nextSkip : undefined;
+    }
+    return found;
   }
 
   /** Yields all memories, or those that match a filter, oldest first or latest first, and requests pages as needed. */

@@ -20,7 +20,7 @@ async function serve(t, ...steps) {
     const chunks = [];
     request.on("data", (chunk) => chunks.push(chunk));
     request.on("end", () => {
-      requests.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
+      requests.push({ headers: request.headers, body: Buffer.concat(chunks).toString(), query: new URL(request.url, "http://host").searchParams });
       const step = steps.shift();
       if (step === "hang") return;
       if (step === "close") return request.socket.destroy();
@@ -143,6 +143,15 @@ test("the default title consists of whole characters", async (t) => {
   await client().chats.ingest([{ role: "user", content: "😀\n" + "😀".repeat(100) }]);
   const titles = requests.map((r) => JSON.parse(r.body).conversation.title);
   assert.deepEqual(titles, ["x".repeat(79) + "😀", "😀\n" + "😀".repeat(78)]);
+});
+
+test("a search reads pages up to its limit", async (t) => {
+  const page = (id, nextSkip) => [200, {}, JSON.stringify({ memories: [{ id }], buckets: [], nextSkip })];
+  const { client, requests } = await serve(t, page("m1", 1), page("m2", 2), page("m3"), page("m4"));
+  const ids = async (limit) => (await client().memories.search("cat", { limit })).map((m) => m.id);
+  assert.deepEqual(await ids(2), ["m1", "m2"]);
+  assert.deepEqual(requests.map((r) => [r.query.get("count"), r.query.get("skip")]), [["2", "0"], ["1", "1"]]);
+  assert.deepEqual(await ids(5), ["m3"]);
 });
 
 test("connection errors name the address", async () => {

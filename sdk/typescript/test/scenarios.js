@@ -61,6 +61,8 @@ export const scenarios = {
     }
     const listed = await Array.fromAsync(client.memories.list({ bucket: bucket.id, pageSize: 2 }));
     check(listed.map((m) => m.id).join() === ids.join(), "order");
+    const found = await client.memories.search("which facts are there", { bucket: bucket.id, limit: 5, minScore: 0 });
+    check(found.length === 5, `${found.length} results`);
     check((await client.buckets.list()).find((b) => b.id === bucket.id).memoryCount === 5, "count");
     await client.buckets.update(bucket.id, { name: `Renamed ${name}` });
     check((await client.memories.move(ids.slice(0, 2), { bucketName: "General" })).movedCount === 2, "moved");

@@ -60,16 +60,15 @@ class Memories:
 
         as_of is a time: later memories are ignored. filter is a condition such as {"tags": "travel"}.
         """
-        params = {
-            "query": query,
-            "count": limit,
-            "bucketId": bucket,
-            "minScore": min_score,
-            "asOf": as_of,
-            "filter": _json(filter),
-        }
-        found = self._transport.call(models.MemoryList, Call("GET", "/api/v2/memory", params))
-        return found.memories
+        base = {"query": query, "bucketId": bucket, "minScore": min_score, "asOf": as_of, "filter": _json(filter)}
+        found: List[models.Memory] = []
+        skip: int | None = 0
+        while skip is not None:
+            params = {**base, "count": limit - len(found), "skip": skip}
+            page = self._transport.call(models.MemoryList, Call("GET", "/api/v2/memory", params))
+            found.extend(page.memories)
+            skip = page.next_skip if len(found) < limit else None
+        return found
 
     def list(
         self,
