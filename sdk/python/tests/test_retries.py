@@ -12,6 +12,7 @@ import mnemo
 from mnemo import Mnemo
 
 CREATED = '{"done": "ok", "memoryId": "m1"}'
+GONE = (404, {}, '{"error": "memory not found", "code": "not_found"}')
 
 
 class Scripted(http.server.ThreadingHTTPServer):
@@ -41,7 +42,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text.encode())
 
-    do_GET = do_POST
+    do_GET = do_DELETE = do_POST
 
     def log_message(self, *_):
         pass
@@ -120,6 +121,19 @@ class RetryTest(unittest.TestCase):
         self.assertEqual([m.id for m in client.memories.search("cat", limit=2)], ["m1", "m2"])
         self.assertEqual([(q["count"], q["skip"]) for q in server.queries], [("2", "0"), ("1", "1")])
         self.assertEqual([m.id for m in client.memories.search("cat", limit=5)], ["m3"])
+
+    def test_a_deletion_that_was_executed_without_a_response_succeeds(self):
+        server, client = self.serve("close", GONE, (504, {"Retry-After": "0"}, ""), GONE, "close", GONE)
+        client.memories.delete("m1")
+        client.memories.delete("m1")
+        self.assertEqual(client.buckets.delete(12).moved_count, 0)
+        self.assertEqual(len(server.requests), 6)
+
+    def test_other_deletions_of_what_does_not_exist_fail(self):
+        _, client = self.serve(GONE, (429, {"Retry-After": "0"}, "{}"), GONE, "close", (404, {}, "<html>"), "close", GONE)
+        for remove in (client.memories.delete, client.memories.delete, client.buckets.delete, client.memories.get):
+            with self.assertRaises(mnemo.NotFoundError):
+                remove("m1")
 
     def test_headers(self):
         server, client = self.serve((200, {}, "[]"), (200, {}, "[]"), user="alice")

@@ -23,7 +23,8 @@ export class Buckets {
 
   /** Deletes a bucket and moves its memories to the default bucket. */
   delete(bucketId: number | string): Promise<DeletedBucket> {
-    return this.transport.call({ method: "DELETE", path: path(bucketId) });
+    const gone: DeletedBucket = { message: "Bucket deleted", movedCount: 0 };
+    return this.transport.call({ method: "DELETE", path: path(bucketId), gone });
   }
 }
 

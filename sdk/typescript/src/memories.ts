@@ -118,7 +118,7 @@ export class Memories {
 
   /** Deletes a memory with its versions, and the memories that were merged into it. */
   async delete(memoryId: string): Promise<void> {
-    await this.transport.call({ method: "DELETE", path: `/api/memories/${encodeURIComponent(memoryId)}` });
+    await this.transport.call({ method: "DELETE", path: `/api/memories/${encodeURIComponent(memoryId)}`, gone: {} });
   }
 
   /** Deletes up to 10,000 memories. Ids that do not exist are skipped. */

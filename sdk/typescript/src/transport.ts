@@ -29,6 +29,8 @@ export interface Call {
   idempotencyKey?: string;
   /** Milliseconds without data after which a body ends, if they are more than the timeout. */
   idle?: number;
+  /** The response to a deletion that an earlier attempt executed, so that this one does not find what it deletes. */
+  gone?: object;
 }
 
 const retried = new Set([408, 429, 502, 503, 504]);
@@ -82,19 +84,25 @@ export class Transport {
   /** Returns the body of a successful response. It is still to be read, and each read has the timeout. */
   async send(call: Call): Promise<Stream | null> {
     const headers = this.#headers(call);
-    for (let attempt = 0; ; attempt++) {
+    for (let attempt = 0, uncertain = false; ; attempt++) {
       let pause: number | undefined;
       try {
         const response = await this.#attempt(call, headers);
         const body = response.body && withTimeout(response.body, Math.max(this.#timeout, call.idle ?? 0), this.#late);
         if (response.ok) return body;
         pause = this.delay(attempt, response);
-        if (pause === undefined) throw errorOf(response, await readText(body).catch(() => ""));
+        if (pause === undefined) {
+          const e = errorOf(response, await readText(body).catch(() => ""));
+          if (uncertain && call.gone && e.code === "not_found") return new Response(JSON.stringify(call.gone)).body;
+          throw e;
+        }
         await body?.cancel();
+        uncertain ||= response.status >= 500;
       } catch (e) {
         if (!(e instanceof APIConnectionError)) throw e;
         pause = this.delay(attempt);
         if (pause === undefined) throw e;
+        uncertain = true;
       }
       await sleep(pause);
     }

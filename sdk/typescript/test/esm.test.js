@@ -154,6 +154,23 @@ test("a search reads pages up to its limit", async (t) => {
   assert.deepEqual(await ids(5), ["m3"]);
 });
 
+const gone = [404, {}, '{"error":"memory not found","code":"not_found"}'];
+
+test("a deletion that was executed without a response succeeds", async (t) => {
+  const { client } = await serve(t, "close", gone, [504, soon, ""], gone, "close", gone);
+  await client().memories.delete("m1");
+  await client().memories.delete("m1");
+  assert.deepEqual(await client().buckets.delete(12), { message: "Bucket deleted", movedCount: 0 });
+});
+
+test("other deletions of what does not exist fail", async (t) => {
+  const { client } = await serve(t, gone, [429, soon, "{}"], gone, "close", [404, {}, "<html>"], "close", gone);
+  for (const remove of [() => client().memories.delete("m1"), () => client().memories.delete("m1"), () => client().buckets.delete(12)]) {
+    await assert.rejects(remove(), { name: "NotFoundError" });
+  }
+  await assert.rejects(client().memories.get("m1"), { name: "NotFoundError" });
+});
+
 test("connection errors name the address", async () => {
   const client = new mnemo.Mnemo({ url: "http://127.0.0.1:1", apiKey: "mn_key", maxRetries: 0 });
   await assert.rejects(client.buckets.list(), { name: "APIConnectionError", message: /^connection to http:\/\/127\.0\.0\.1:1 failed/ });

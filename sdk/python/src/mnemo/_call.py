@@ -13,7 +13,7 @@ import httpx
 from pydantic import BaseModel
 
 from ._upload import Upload
-from .errors import APIConnectionError, APITimeoutError, MnemoError, error_for
+from .errors import APIConnectionError, APIError, APITimeoutError, MnemoError, error_for
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -36,6 +36,8 @@ class Call:
     idempotency_key: str | None = None
     #: Seconds without data after which a body ends, if they are more than the timeout.
     idle: float = 0
+    #: The response to a deletion that an earlier attempt executed, so that this one does not find what it deletes.
+    gone: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.method == "POST":
@@ -82,7 +84,7 @@ def decode(model: type[M], response: httpx.Response) -> M:
         raise MnemoError(f"unexpected response to {response.request.url}: {e}") from e
 
 
-def error_of(response: httpx.Response) -> MnemoError:
+def error_of(response: httpx.Response) -> APIError:
     """Returns the error of a response whose body was read."""
     try:
         body = response.json()

@@ -139,7 +139,7 @@ class AsyncMemories:
 
     async def delete(self, memory_id: str) -> None:
         """Deletes a memory with its versions, and the memories that were merged into it."""
-        await self._transport.send(Call("DELETE", path("/api/memories/{}", memory_id)))
+        await self._transport.send(Call("DELETE", path("/api/memories/{}", memory_id), gone={}))
 
     async def delete_many(self, memory_ids: Sequence[str]) -> models.DeletedMemories:
         """Deletes up to 10,000 memories. Ids that do not exist are skipped."""

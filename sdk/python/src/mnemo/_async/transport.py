@@ -37,6 +37,7 @@ class AsyncTransport:
 
     async def stream(self, call: Call) -> httpx.Response:
         """Returns a successful response whose body is still to be read. The caller closes it."""
+        uncertain = False  # whether an earlier attempt may have been executed
         for attempt in count():
             try:
                 response = await self._attempt(call)
@@ -44,12 +45,17 @@ class AsyncTransport:
                 pause = delay(call, attempt, self.config.max_retries, None)
                 if pause is None:
                     raise connection_error(self.config.url, e) from e
+                uncertain = True
             else:
                 if response.is_success:
                     return response
                 pause = delay(call, attempt, self.config.max_retries, response)
                 if pause is None:
-                    raise error_of(response)
+                    error = error_of(response)
+                    if uncertain and call.gone is not None and error.code == "not_found":
+                        return httpx.Response(200, json=call.gone, request=response.request)
+                    raise error
+                uncertain = uncertain or response.status_code >= 500
             await anyio.sleep(pause)
         raise AssertionError("unreachable")
 

@@ -39,4 +39,6 @@ class Buckets:
 
     def delete(self, bucket_id: int | str) -> models.DeletedBucket:
         """Deletes a bucket and moves its memories to the default bucket."""
-        return self._transport.call(models.DeletedBucket, Call("DELETE", path("/api/buckets/{}", bucket_id)))
+        gone = {"message": "Bucket deleted", "movedCount": 0}
+        call = Call("DELETE", path("/api/buckets/{}", bucket_id), gone=gone)
+        return self._transport.call(models.DeletedBucket, call)
