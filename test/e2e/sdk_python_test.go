@@ -32,14 +32,14 @@ func TestPythonSDK(t *testing.T) {
 		t.Parallel()
 		v := newVenv(t, "")
 		v.installDocumented(t, packages, wheel)
-		v.test(t, env, 22, "test_*.py")
+		v.test(t, env, 32, "test_*.py")
 	})
 	t.Run("Adapters", func(t *testing.T) {
 		t.Parallel()
 		v := newVenv(t, packages.Python())
 		// The other packages are present, so that this also compares their versions with those in pyproject.toml.
 		v.install(t, packages, wheel+"[langgraph,openai-agents,anthropic,llama-index]")
-		v.test(t, env, 22, "adapter_*.py")
+		v.test(t, env, 29, "adapter_*.py")
 		for i, block := range snippets(t, "python.md", "python") {
 			cmd := exec.CommandContext(t.Context(), v.python, "-")
 			cmd.Stdin = strings.NewReader(block)

@@ -57,6 +57,22 @@ class LangGraphTest(unittest.TestCase):
         found = self.store.search(ALICE, query="ramen shops", filter={"rank": rank})
         self.assertEqual([i.key for i in found], [keys[-1]])
 
+    def test_records_of_concurrent_writes(self):
+        def write_concurrently():
+            for value in ("cat", "dog", "fish"):
+                self.client.memories.create(f'"pet"\n{{"text": "Has a {value}"}}', bucket=bucket)
+
+        self.store.put(ALICE, "home", {"text": "Lives in Lisbon"})
+        bucket = self.client.buckets.list()[-1].id
+        write_concurrently()
+        self.store.delete(ALICE, "pet")
+        self.assertIsNone(self.store.get(ALICE, "pet"))
+        write_concurrently()
+        self.assertEqual([i.key for i in self.store.search(ALICE)], ["home", "pet"])
+        self.store.put(ALICE, "pet", {"text": "Has a dog"})
+        self.assertEqual(self.store.get(ALICE, "pet").value, {"text": "Has a dog"})
+        self.assertEqual(len(list(self.client.memories.list(bucket=bucket))), 2)
+
     def test_namespaces(self):
         for namespace in (("a", "b", "c"), ("a", "b", "d"), ("e", "c")):
             self.store.put(namespace, "k", {"text": "/".join(namespace)})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from .. import ConflictError, Mnemo, models
+from .. import ConflictError, Mnemo, NotFoundError, models
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,10 @@ def _record(memory: models.Memory) -> Record:
 
 
 class Records:
-    """The records of a bucket, which is created when the first one is stored."""
+    """The records of a bucket, which is created when the first one is stored.
+
+    Concurrent writes of a new key create several records with this key. The oldest one counts.
+    """
 
     def __init__(self, client: Mnemo, bucket: str) -> None:
         self._client = client
@@ -47,12 +51,25 @@ class Records:
                 raise
             return found
 
-    def all(self) -> Iterator[Record]:
+    def _stored(self) -> Iterator[Record]:
         """Yields all records, oldest first."""
         bucket = self._bucket()
         if bucket is not None:
             for memory in self._client.memories.list(bucket=bucket):
                 yield _record(memory)
+
+    def _delete(self, records: Iterable[Record]) -> None:
+        for record in records:
+            with suppress(NotFoundError):  # deleted concurrently
+                self._client.memories.delete(record.memory_id)
+
+    def all(self) -> Iterator[Record]:
+        """Yields the record of each key, oldest first."""
+        keys: set[str] = set()
+        for record in self._stored():
+            if record.key not in keys:
+                keys.add(record.key)
+                yield record
 
     def search(self, query: str, limit: int) -> list[Record]:
         """Returns the records that match a question, best first."""
@@ -68,14 +85,13 @@ class Records:
     def put(self, key: str, content: str) -> None:
         """Creates or replaces a record."""
         text, bucket = f"{key}\n{content}", self._ensure_bucket()
-        found = self.find(key)
-        if found is None:
+        found = [r for r in self._stored() if r.key == key]
+        if not found:
             self._client.memories.create(text, bucket=bucket)
-        elif found.content != content:
-            self._client.memories.update(found.memory_id, text=text)
+        elif found[0].content != content:
+            self._client.memories.update(found[0].memory_id, text=text)
+        self._delete(found[1:])
 
-    def delete(self, key: str) -> None:
-        """Deletes a record, if it exists."""
-        found = self.find(key)
-        if found is not None:
-            self._client.memories.delete(found.memory_id)
+    def delete(self, *keys: str) -> None:
+        """Deletes the records with the keys, if they exist, newest first: until a key is deleted, its value stays the same."""
+        self._delete(reversed([r for r in self._stored() if r.key in keys]))

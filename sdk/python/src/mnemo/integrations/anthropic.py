@@ -75,8 +75,7 @@ class MnemoMemoryTool(BetaAbstractMemoryTool):
         path = _path(command.path)
         if path == _ROOT:
             raise ToolError("Cannot delete the /memories directory itself")
-        for record in self._tree(path, command.path):
-            self._records.delete(record.key)
+        self._records.delete(*(record.key for record in self._tree(path, command.path)))
         return f"Successfully deleted {command.path}"
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
@@ -91,8 +90,7 @@ class MnemoMemoryTool(BetaAbstractMemoryTool):
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     def clear_all_memory(self) -> str:
-        for record in list(self._records.all()):
-            self._records.delete(record.key)
+        self._records.delete(*(record.key for record in self._records.all()))
         return "All memory cleared"
 
     def _file(self, path: str) -> Record:
