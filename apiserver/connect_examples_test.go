@@ -169,6 +169,11 @@ func player(t *testing.T) http.Handler {
 			}
 			asks(w, "store_memory", `{"text":"2025-05-09 Moved to Lisbon"}`)
 		case 6:
+			asks(w, "search_memories", `{"query":"\u0000"}`) // is refused, too
+		case 8:
+			if !strings.Contains(last.Content, "query") || !strings.Contains(last.Content, "U+0000") {
+				t.Errorf("told of the refusal: %s", last.Content)
+			}
 			asks(w, "search_memories", `{"query":"where does the user live?"}`)
 		default:
 			fmt.Fprintf(w, `{"choices":[{"message":{"role":"assistant","content":%q}}]}`, "I found "+last.Content)

@@ -54,7 +54,8 @@ def carry_out(name, arguments):
         return send(url + "/api/memory", token, {"text": arguments["text"], "source": "function-calling"})
     if name == "search_memories":
         query = urllib.parse.urlencode({"query": arguments["query"], "count": 5})
-        return {"memories": [m["text"] for m in send(url + "/api/v2/memory?" + query, token)["memories"]]}
+        found = send(url + "/api/v2/memory?" + query, token)
+        return {"memories": [m["text"] for m in found["memories"]]} if "memories" in found else found
     return {"error": "there is no function " + name}
 
 
