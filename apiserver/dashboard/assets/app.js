@@ -130,6 +130,12 @@
 		before = event.target;
 		tally(event.target.form);
 	});
+	// A memory has the date on which it is saved: the page may have been open for days.
+	document.addEventListener("submit", (event) => {
+		const now = new Date();
+		const today = [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
+		for (const field of all("[data-today]", event.target)) field.value = today;
+	});
 	// The page after a form was sent has the focus and the position of this one.
 	document.addEventListener("submit", (event) => {
 		const { target: form, submitter } = event, to = one("[data-move-to]", form);
@@ -425,9 +431,6 @@
 	}
 	// The server reads "yesterday" in a search and the dates of filters in this zone.
 	remember("mnemo_zone", new Intl.DateTimeFormat().resolvedOptions().timeZone, 31536000);
-	const now = new Date();
-	const today = [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
-	for (const field of all("[data-today]")) field.value = today;
 	for (const text of all("[data-fleeting]")) setTimeout(() => text.remove(), one("form", text) ? undoTime : 5000);
 	one("[data-reveal]")?.focus();
 	// Shows a notice only once, not after a reload.
