@@ -41,7 +41,7 @@
 		return p;
 	}
 
-	// refresh shows the current results and counts. It keeps the selection and the focus.
+	// refresh shows the current results and counts. It keeps the selection, the focus and what is open.
 	async function refresh() {
 		const results = one("main [data-results]");
 		if (!results) return;
@@ -51,11 +51,14 @@
 		const checked = new Set(all("input[name=id]:checked", results).map((box) => box.value));
 		const at = all("[data-row]", results).indexOf(document.activeElement?.closest("[data-row]"));
 		const inside = results.contains(document.activeElement);
+		const open = all("details", results).map((part) => part.open), chosen = all("select", results).map((list) => list.value);
 		for (const part of ["main [data-results]", "main [data-side]"]) {
 			const loaded = one(part, page);
 			if (loaded) one(part)?.replaceChildren(...loaded.childNodes);
 		}
 		for (const box of all("input[name=id]", results)) box.checked = checked.has(box.value);
+		for (const [i, part] of all("details", results).entries()) part.open = open[i] ?? part.open;
+		for (const [i, list] of all("select", results).entries()) if (all("option", list).some((o) => o.value === chosen[i])) list.value = chosen[i];
 		dress(results);
 		const rows = all("[data-row]", results);
 		if (inside) (one("input", rows[Math.min(Math.max(at, 0), rows.length - 1)] ?? document.createElement("p")) ?? one("main")).focus();
@@ -209,8 +212,9 @@
 		looking = new AbortController();
 		try {
 			const response = await fetch("/search?" + new URLSearchParams({ q: query }), { signal: looking.signal });
+			if (filter) one("[data-filter]").replaceChildren(...filter.childNodes);
 			const page = await parse(response);
-			const loaded = one("[data-results]", page);
+			const loaded = one("[data-results]", page), filter = one("[data-filter]", page);
 			if (response.redirected || !loaded) { location.href = "/search?" + new URLSearchParams({ q: query }); return; }
 			dress(loaded);
 			hits.replaceChildren(...loaded.childNodes);
