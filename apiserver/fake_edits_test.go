@@ -20,6 +20,11 @@ func (f fakeMemories) Update(_ context.Context, scope tenant.Scope, e memory.Edi
 		return 0, memory.ErrMemoryNotFound
 	}
 	m := &u.memories[i]
+	if e.Text != nil && *e.Text != m.Text {
+		if err := memory.CheckUpdate(m.Version, e.UpdateInput); err != nil {
+			return 0, err
+		}
+	}
 	if e.Bucket != (memory.BucketRef{}) {
 		to, err := u.bucket(e.Bucket)
 		if err != nil {

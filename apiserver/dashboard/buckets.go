@@ -1,8 +1,9 @@
 package dashboard
 
 import (
+	"errors"
+	"net/url"
 	"slices"
-	"strconv"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -16,6 +17,9 @@ type bucketView struct {
 	memory.Bucket
 	New     bool
 	Problem string
+	// Seen has the stored values that the page was shown with, so that saving it changes only what the user changed.
+	Seen    memory.BucketInput
+	Changed bool // one of the values was edited while the user changed it
 }
 
 func (d *Dashboard) addBucket(c *fiber.Ctx, who *tenant.Session) error {
@@ -35,7 +39,7 @@ func (d *Dashboard) addBucket(c *fiber.Ctx, who *tenant.Session) error {
 func (d *Dashboard) renderBucket(c *fiber.Ctx, who *tenant.Session, view bucketView, problem error) error {
 	status := fiber.StatusOK
 	if problem != nil {
-		if !fault.Is(problem, fault.Invalid) && !fault.Is(problem, fault.Conflict) {
+		if !canRetry(problem) || fault.Is(problem, fault.NotFound) {
 			return problem
 		}
 		status, view.Problem = d.problem(c, problem)
@@ -55,7 +59,7 @@ func (d *Dashboard) showBucket(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	return d.renderBucket(c, who, bucketView{Bucket: b}, nil)
+	return d.renderBucket(c, who, bucketView{Bucket: b, Seen: valuesOf(b)}, nil)
 }
 
 // bucket returns the bucket of the path.
@@ -84,17 +88,58 @@ func (d *Dashboard) editBucket(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	description := lines(form.Get("description"))
-	change := memory.BucketUpdate{Description: &description}
-	b.Description = description
-	if name := form.Get("name"); !b.Default {
-		change.Name = &name
-		b.Name = name
+	here := memoryFilter{bucket: b.ID}.path(0)
+	change := changesOf(form, b)
+	if change.Name == nil && change.Description == nil {
+		return c.Redirect(withNotice(here, "unchanged"), fiber.StatusSeeOther)
 	}
 	if err := d.Memories.UpdateBucket(c.UserContext(), who.Identity, b.ID, change); err != nil {
-		return d.renderBucket(c, who, bucketView{Bucket: b}, err)
+		return d.rejectBucket(c, who, change, err)
 	}
-	return c.Redirect(withNotice("/memories?bucket="+strconv.FormatInt(b.ID, 10), "saved"), fiber.StatusSeeOther)
+	return c.Redirect(withNotice(here, "saved"), fiber.StatusSeeOther)
+}
+
+func valuesOf(b memory.Bucket) memory.BucketInput {
+	return memory.BucketInput{Name: b.Name, Description: b.Description}
+}
+
+// changesOf returns the values that the user changed. Those that they have seen are in the form, too.
+func changesOf(form url.Values, b memory.Bucket) memory.BucketUpdate {
+	seen := memory.BucketInput{Name: form.Get("seen-name"), Description: form.Get("seen-description")}
+	change := memory.BucketUpdate{Replaces: &seen}
+	if name := form.Get("name"); !b.Default && trimmed(name) != trimmed(seen.Name) {
+		change.Name = &name
+	}
+	if description := lines(form.Get("description")); trimmed(description) != trimmed(seen.Description) {
+		change.Description = &description
+	}
+	if trimmed(seen.Description) == trimmed(b.Description) {
+		seen.Description = b.Description // which a form does not preserve exactly
+	}
+	return change
+}
+
+// rejectBucket renders the form with the rejected changes and the problem. Saved once more, they replace the current values only
+// if the page has shown them.
+func (d *Dashboard) rejectBucket(c *fiber.Ctx, who *tenant.Session, change memory.BucketUpdate, problem error) error {
+	current, err := d.bucket(c, who)
+	if err != nil {
+		return err
+	}
+	view := bucketView{Bucket: current, Seen: valuesOf(current), Changed: errors.Is(problem, memory.ErrBucketChanged)}
+	if change.Name != nil {
+		view.Name = *change.Name
+	}
+	if change.Description != nil {
+		view.Description = *change.Description
+	}
+	if change.Name != nil && !view.Changed {
+		view.Seen.Name = change.Replaces.Name
+	}
+	if change.Description != nil && !view.Changed {
+		view.Seen.Description = change.Replaces.Description
+	}
+	return d.renderBucket(c, who, view, problem)
 }
 
 func (d *Dashboard) deleteBucket(c *fiber.Ctx, who *tenant.Session) error {

@@ -20,7 +20,7 @@ func TestDashboard(t *testing.T) {
 	t.Parallel()
 	s, b := newSite(t), newBrowser(t)
 	for name, test := range map[string]func(*testing.T, *site, *browser){
-		"SignIn": signsIn, "Link": signsInWithLink, "Sample": triesSampleData, "Tour": showsTheTour, "Administration": administers, "Platform": overseesThePlatform, "Journey": findsAnImportedChat, "Memories": managesMemories, "Dates": datesMemories, "Refresh": keepsInput, "Buckets": managesBuckets, "Undo": undoesDeletion, "Merge": mergesDuplicates, "Token": replacesToken, "Password": replacesPassword, "OwnPassword": guardsPassword, "Tokens": managesTokens, "OwnTokens": guardsTokens,
+		"SignIn": signsIn, "Link": signsInWithLink, "Sample": triesSampleData, "Tour": showsTheTour, "Administration": administers, "Platform": overseesThePlatform, "Journey": findsAnImportedChat, "Memories": managesMemories, "Dates": datesMemories, "Refresh": keepsInput, "Edits": keepsOthersEdits, "Buckets": managesBuckets, "Undo": undoesDeletion, "Merge": mergesDuplicates, "Token": replacesToken, "Password": replacesPassword, "OwnPassword": guardsPassword, "Tokens": managesTokens, "OwnTokens": guardsTokens,
 		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "SignInAgain": replacesSessions, "Forms": rejectsForeignForms,
 		"Throttle": throttles, "Search": searchesEverything, "Markdown": readsMarkdown, "Visual": looksRight, "Themes": changesTheme, "German": speaksGerman, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 		"ExternalUsers": signsInExternalUsers, "RejectedExternalUsers": rejectsExternalUsers, "ForgedRedirects": rejectsForgedRedirects, "Providers": showsProviders,

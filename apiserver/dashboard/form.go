@@ -55,6 +55,11 @@ func localPath(path, fallback string) string {
 	return path
 }
 
+// canRetry reports whether the page of a form shows it again with the problem. Other errors concern the whole page.
+func canRetry(err error) bool {
+	return fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
+}
+
 // sentence capitalizes a message and adds a full stop.
 func sentence(s string) string {
 	if r, n := utf8.DecodeRuneInString(s); r != utf8.RuneError {
@@ -66,8 +71,11 @@ func sentence(s string) string {
 	return s
 }
 
-// lines converts the CRLF line endings of forms.
-func lines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+// lines converts line breaks to \n: forms have CRLF, whatever their text had.
+func lines(s string) string { return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s) }
+
+// trimmed returns what a form preserves of a text.
+func trimmed(s string) string { return strings.TrimSpace(lines(s)) }
 
 // chosen returns the selected ids without duplicates.
 func chosen(form url.Values) []string {

@@ -32,10 +32,17 @@ func BucketExists(name string) error {
 // ErrBucketsChanging means that concurrent requests replace all buckets of the account.
 var ErrBucketsChanging error = fault.New(fault.Unavailable, "the account's buckets are being changed; retry")
 
-// CheckBucketUpdate returns Conflict if the update would rename the default bucket.
+// ErrBucketChanged rejects an update that would replace other values than those that its author has seen.
+var ErrBucketChanged error = fault.New(fault.Conflict, "the bucket was edited in the meantime; compare your changes with the current values, then save them again")
+
+// CheckBucketUpdate returns Conflict if the update would rename the default bucket, and ErrBucketChanged if it is meant to
+// replace other values.
 func CheckBucketUpdate(b Bucket, u BucketUpdate) error {
 	if b.Default && u.Name != nil && *u.Name != b.Name {
 		return fault.New(fault.Conflict, "%s is the default bucket and cannot be renamed", b.Name)
+	}
+	if old := u.Replaces; old != nil && (u.Name != nil && b.Name != old.Name || u.Description != nil && b.Description != old.Description) {
+		return ErrBucketChanged
 	}
 	return nil
 }

@@ -31,10 +31,11 @@ func TestBucketNameKey(t *testing.T) {
 	}
 }
 
-func TestDefaultBucketIsProtected(t *testing.T) {
+func TestCheckBucketUpdateAndDelete(t *testing.T) {
 	t.Parallel()
 	general, other := Bucket{Name: DefaultBucket, Default: true}, Bucket{Name: "Travel"}
 	name, description := "Trips", "Where to go"
+	seen, outdated := &BucketInput{Name: "Travel"}, &BucketInput{Name: "Tours", Description: "By bus"}
 	cases := map[string]struct {
 		reason string
 		err    error
@@ -44,6 +45,9 @@ func TestDefaultBucketIsProtected(t *testing.T) {
 		"SameName":        {"setting the same name changes nothing", CheckBucketUpdate(general, BucketUpdate{Name: &general.Name}), false},
 		"DescribeDefault": {"the default bucket can be described", CheckBucketUpdate(general, BucketUpdate{Description: &description}), false},
 		"RenameOther":     {"other buckets can be renamed", CheckBucketUpdate(other, BucketUpdate{Name: &name}), false},
+		"SeenName":        {"a name that its author has seen is replaced", CheckBucketUpdate(other, BucketUpdate{Name: &name, Replaces: seen}), false},
+		"ChangedName":     {"a name that has changed since is kept", CheckBucketUpdate(other, BucketUpdate{Name: &name, Replaces: outdated}), true},
+		"Described":       {"a description that has changed since is kept", CheckBucketUpdate(other, BucketUpdate{Description: &description, Replaces: outdated}), true},
 		"DeleteDefault":   {"the default bucket cannot be deleted", CheckBucketDelete(general), true},
 		"DeleteOther":     {"other buckets can be deleted", CheckBucketDelete(other), false},
 	}

@@ -104,8 +104,8 @@ func (s *Service) CreateBucket(ctx context.Context, who tenant.Identity, in Buck
 }
 
 // UpdateBucket changes a bucket's name or description. It returns Invalid for an
-// invalid input, NotFound, and Conflict if the name exists or the default bucket
-// would be renamed.
+// invalid input, NotFound, and Conflict if the name exists, the default bucket
+// would be renamed or the bucket has changed.
 func (s *Service) UpdateBucket(ctx context.Context, who tenant.Identity, id int64, u BucketUpdate) error {
 	if err := u.Validate(); err != nil {
 		return err

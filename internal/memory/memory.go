@@ -173,8 +173,8 @@ type Store interface {
 	// Update changes a memory and returns its version. Text that differs is
 	// appended as a new version with new units; identical text changes nothing, and
 	// attributes have no versions.
-	// It returns ErrMemoryNotFound, ErrBucketNotFound, or Forbidden when the
-	// storage quota is exceeded.
+	// It returns ErrMemoryNotFound, ErrBucketNotFound, the error of CheckUpdate for text that
+	// differs, or Forbidden when the storage quota is exceeded.
 	Update(ctx context.Context, scope tenant.Scope, e Edit) (int, error)
 	// Move moves all of the memories into the bucket and returns their distinct
 	// ids. If any id is unknown it moves none and returns MissingMemories; for an
@@ -238,6 +238,9 @@ type Deleted struct {
 type BucketUpdate struct {
 	Name        *string
 	Description *string
+	// Replaces has the values that the changed fields are meant to replace. If the bucket has others, nothing changes and
+	// the error is ErrBucketChanged. nil for any values.
+	Replaces *BucketInput
 }
 
 // BucketStore stores buckets. internal/postgres implements it.

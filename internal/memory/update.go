@@ -27,6 +27,17 @@ var (
 	ErrBucketNotFound error = fault.New(fault.NotFound, "bucket not found")
 )
 
+// ErrMemoryChanged rejects a text that would replace another version than the one that its author has seen.
+var ErrMemoryChanged error = fault.New(fault.Conflict, "the memory was edited in the meantime; compare your text with the current one, then save it again")
+
+// CheckUpdate returns ErrMemoryChanged if the text of the update is not meant to replace this version.
+func CheckUpdate(version int, in UpdateInput) error {
+	if in.Text != nil && in.Replaces != nil && *in.Replaces != version {
+		return ErrMemoryChanged
+	}
+	return nil
+}
+
 // BucketRef identifies a bucket by its id, by its name (case-insensitive), or by
 // both, which must match. The zero BucketRef identifies none.
 type BucketRef struct {
@@ -39,6 +50,9 @@ type UpdateInput struct {
 	ID     string
 	Text   *string   // nil if unchanged
 	Bucket BucketRef // zero if unchanged
+	// Replaces is the version that the text is meant to replace. If the memory has another one, nothing changes and the
+	// error is ErrMemoryChanged. nil for any version.
+	Replaces *int
 	AttributeChanges
 }
 
@@ -118,7 +132,7 @@ func checkText(f *fault.Fields, text string) {
 
 // Update changes a memory and returns its version. It returns Invalid for an
 // invalid input, NotFound for an unknown memory or bucket and Forbidden when the
-// storage quota is exceeded. If the embedder is slow or unavailable, only semantic
+// storage quota is exceeded, and ErrMemoryChanged. If the embedder is slow or unavailable, only semantic
 // search of the new text is delayed.
 func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInput) (int, error) {
 	if err := in.Validate(); err != nil {

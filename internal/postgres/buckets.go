@@ -189,7 +189,7 @@ func lockBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, id int64
 	if err != nil {
 		return memory.Bucket{}, fmt.Errorf("lock bucket: %w", err)
 	}
-	return memory.Bucket{ID: id, Name: b.Name, Default: b.IsDefault}, nil
+	return memory.Bucket{ID: id, Name: b.Name, Description: b.Description, Default: b.IsDefault}, nil
 }
 
 // findBucket returns the id of the user's bucket, or ErrBucketNotFound.

@@ -47,6 +47,11 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err != nil {
 		return 0, fmt.Errorf("lock memory: %w", err)
 	}
+	if !before.SameText {
+		if err := memory.CheckUpdate(int(before.Version), e.UpdateInput); err != nil {
+			return 0, err
+		}
+	}
 	changed, err := setAttributes(ctx, q, scope, id, before, e.AttributeChanges)
 	if err != nil {
 		return 0, err

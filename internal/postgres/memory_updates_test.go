@@ -123,6 +123,56 @@ func TestEditWithoutChanges(t *testing.T) {
 	b.wantJobs(t, "an edit without changes")
 }
 
+// A text replaces only the version that its author has seen. Otherwise nothing of the edit is stored.
+func TestEditReplacesSeenVersion(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	id := b.remember(t, scope, "first", nil)
+	b.createBucket(t, scope, "Work")
+	replace := func(text string, version int, bucket string) (int, error) {
+		e := edit(id, text)
+		e.Replaces, e.Bucket.Name = &version, bucket
+		return b.Memories().Update(ctx, scope, e)
+	}
+	if v, err := replace("second", 1, ""); err != nil || v != 2 {
+		t.Fatalf("Update of the seen version = %d, %v", v, err)
+	}
+	before := b.get(t, scope, id)
+	_, err := replace("late", 1, "Work")
+	wantKind(t, "Update of an earlier version", err, fault.Conflict)
+	if diff := cmp.Diff(before, b.get(t, scope, id)); diff != "" {
+		t.Errorf("the rejected edit changed the memory (-want +got):\n%s", diff)
+	}
+	if v, err := replace("second", 1, "Work"); err != nil || v != 2 {
+		t.Errorf("Update with the current text = %d, %v", v, err)
+	}
+	e := edit(id, "other")
+	e.Replaces = new(2)
+	_, err = b.Memories().Update(ctx, b.users[1], e)
+	wantKind(t, "Update of another user's memory", err, fault.NotFound)
+}
+
+// A bucket's name and description replace only those that their author has seen.
+func TestBucketUpdateReplacesSeenValues(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	id := b.createBucket(t, scope, "Work")
+	first, second := "of all kinds", "of one kind"
+	u := memory.BucketUpdate{Description: &first, Replaces: &memory.BucketInput{Name: "Work"}}
+	if err := b.UpdateBucket(ctx, scope, id, u); err != nil {
+		t.Fatal(err)
+	}
+	u.Description = &second
+	wantKind(t, "UpdateBucket with an earlier description", b.UpdateBucket(ctx, scope, id, u), fault.Conflict)
+	u.Replaces.Description = first
+	if err := b.UpdateBucket(ctx, scope, id, u); err != nil {
+		t.Errorf("UpdateBucket with the current description: %v", err)
+	}
+	wantKind(t, "UpdateBucket of another user", b.UpdateBucket(ctx, b.users[1], id, u), fault.NotFound)
+}
+
 // A move copies the lexemes and the embedding to new units in the other bucket.
 func TestMoveCopiesUnits(t *testing.T) {
 	t.Parallel()

@@ -213,7 +213,7 @@ func (q *Queries) ListBuckets(ctx context.Context, arg ListBucketsParams) ([]Lis
 }
 
 const lockBucket = `-- name: LockBucket :one
-select name, is_default from buckets where tenant_id = $1 and user_id = $2 and id = $3 for update
+select name, description, is_default from buckets where tenant_id = $1 and user_id = $2 and id = $3 for update
 `
 
 type LockBucketParams struct {
@@ -223,14 +223,15 @@ type LockBucketParams struct {
 }
 
 type LockBucketRow struct {
-	Name      string
-	IsDefault bool
+	Name        string
+	Description string
+	IsDefault   bool
 }
 
 func (q *Queries) LockBucket(ctx context.Context, arg LockBucketParams) (LockBucketRow, error) {
 	row := q.db.QueryRow(ctx, lockBucket, arg.TenantID, arg.UserID, arg.ID)
 	var i LockBucketRow
-	err := row.Scan(&i.Name, &i.IsDefault)
+	err := row.Scan(&i.Name, &i.Description, &i.IsDefault)
 	return i, err
 }
 

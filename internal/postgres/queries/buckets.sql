@@ -33,7 +33,7 @@ select id, name, is_default from buckets where tenant_id = @tenant_id and user_i
     and (@id::bigint = 0 or id = @id) and (@name_key::text = '' or name_key = @name_key);
 
 -- name: LockBucket :one
-select name, is_default from buckets where tenant_id = @tenant_id and user_id = @user_id and id = @id for update;
+select name, description, is_default from buckets where tenant_id = @tenant_id and user_id = @user_id and id = @id for update;
 
 -- name: DefaultBucket :one
 select id from buckets where tenant_id = @tenant_id and user_id = @user_id and is_default;
