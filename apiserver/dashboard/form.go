@@ -17,8 +17,22 @@ import (
 // maxForm is the size limit of a form, bytes: a percent-encoded memory and more.
 const maxForm = 256 << 10
 
-// form reads the fields of a form.
+// form reads the fields of a form, once per request.
 func (d *Dashboard) form(c *fiber.Ctx) (url.Values, error) {
+	if read, ok := c.Locals(readForm{}).(url.Values); ok {
+		return read, nil
+	}
+	values, err := d.readForm(c)
+	if err == nil {
+		c.Locals(readForm{}, values)
+	}
+	return values, err
+}
+
+// readForm is the key of the form of a request.
+type readForm struct{}
+
+func (d *Dashboard) readForm(c *fiber.Ctx) (url.Values, error) {
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if err != nil || kind != fiber.MIMEApplicationForm {
 		return nil, fault.New(fault.Unsupported, "forms must be sent as %s", fiber.MIMEApplicationForm)
@@ -41,6 +55,11 @@ func (d *Dashboard) form(c *fiber.Ctx) (url.Values, error) {
 	return values, nil
 }
 
+// canRetry reports whether the page of a form shows it again with the problem. Other errors concern the whole page.
+func canRetry(err error) bool {
+	return fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
+}
+
 // isScript reports whether app.js sent the request and expects text instead of a page.
 func isScript(c *fiber.Ctx) bool { return c.Get("X-Requested-With") == "mnemo" }
 
@@ -53,11 +72,6 @@ func localPath(path, fallback string) string {
 		return fallback
 	}
 	return path
-}
-
-// canRetry reports whether the page of a form shows it again with the problem. Other errors concern the whole page.
-func canRetry(err error) bool {
-	return fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
 }
 
 // sentence capitalizes a message and adds a full stop.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +39,7 @@ type memoriesView struct {
 	Older         string
 	Here          string // path of this page
 	Draft         string // a text that was rejected
+	Chosen        int64  // the bucket for a new memory
 	Problem       string // the reason
 }
 
@@ -123,11 +125,17 @@ func (d *Dashboard) listMemories(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	return d.renderMemories(c, who, bucket, "", nil)
+	return d.renderMemories(c, who, bucket, newMemory{}, nil)
+}
+
+// newMemory is a memory that was rejected.
+type newMemory struct {
+	text   string
+	bucket int64 // the chosen one
 }
 
 // renderMemories renders the list, with a rejected draft and the problem.
-func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int64, draft string, problem error) error {
+func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int64, draft newMemory, problem error) error {
 	skip := max(c.QueryInt("skip"), 0)
 	selected := memoryFilterOf(c, bucket)
 	input, err := selected.input(skip, zoneOf(c))
@@ -138,7 +146,7 @@ func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int
 	if err != nil {
 		return err
 	}
-	view := memoriesView{memoryFilter: selected, Buckets: listing.Buckets, Here: selected.path(skip), Draft: draft}
+	view := memoriesView{memoryFilter: selected, Buckets: listing.Buckets, Here: selected.path(skip), Draft: draft.text}
 	if view.Labels, err = d.Memories.Labels(c.UserContext(), who.Identity); err != nil {
 		return err
 	}
@@ -146,6 +154,7 @@ func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int
 		return err
 	}
 	view.fill(listing, bucket)
+	view.choose(draft.bucket, bucket)
 	if skip > 0 {
 		view.Newer = selected.path(max(skip-memoryPage, 0))
 	}
@@ -184,21 +193,36 @@ func (v *memoriesView) fill(listing memory.Listing, bucket int64) {
 	}
 }
 
+// choose selects the first of the buckets that exists for a new memory, or else the default one.
+func (v *memoriesView) choose(ids ...int64) {
+	for _, id := range ids {
+		if slices.ContainsFunc(v.Buckets, func(b memory.Bucket) bool { return b.ID == id }) {
+			v.Chosen = id
+			return
+		}
+	}
+	for _, b := range v.Buckets {
+		if b.Default {
+			v.Chosen = b.ID
+		}
+	}
+}
+
 func (d *Dashboard) addMemory(c *fiber.Ctx, who *tenant.Session) error {
 	form, err := d.form(c)
 	if err != nil {
 		return err
 	}
+	text, back := trimmed(form.Get("text")), localPath(form.Get("back"), "/memories")
 	bucket, err := bucketOf(form.Get("bucket"))
-	if err != nil {
-		return err
+	var created memory.Created
+	if err == nil {
+		created, err = d.Memories.Create(c.UserContext(), who.Identity, memory.CreateInput{
+			Text: d.withDate(text, form.Get("today")), Bucket: bucket, Source: source,
+		})
 	}
-	text := strings.TrimSpace(lines(form.Get("text")))
-	created, err := d.Memories.Create(c.UserContext(), who.Identity, memory.CreateInput{
-		Text: d.withDate(text, form.Get("today")), Bucket: bucket, Source: source,
-	})
-	if fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) {
-		return d.renderMemories(c, who, 0, text, err)
+	if canRetry(err) {
+		return d.rejectMemory(c, who, back, newMemory{text, bucket}, err)
 	}
 	if err != nil {
 		return err
@@ -207,7 +231,21 @@ func (d *Dashboard) addMemory(c *fiber.Ctx, who *tenant.Session) error {
 	if created.Duplicate {
 		notice = "duplicate"
 	}
-	return c.Redirect(withNotice(localPath(form.Get("back"), "/memories"), notice)+similarTo(created), fiber.StatusSeeOther)
+	return c.Redirect(withNotice(back, notice)+similarTo(created), fiber.StatusSeeOther)
+}
+
+// rejectMemory renders the page from which a memory was sent, with the memory and the problem; all memories if the bucket of
+// the page does not exist.
+func (d *Dashboard) rejectMemory(c *fiber.Ctx, who *tenant.Session, page string, draft newMemory, problem error) error {
+	buckets, err := d.Memories.ListBuckets(c.UserContext(), who.Identity)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(buckets, func(b memory.Bucket) bool { return memoryFilter{bucket: b.ID}.path(0) == page })
+	if i < 0 {
+		return d.renderMemories(c, who, 0, draft, problem)
+	}
+	return d.renderMemories(c, who, buckets[i].ID, draft, problem)
 }
 
 // withDate adds a date to a text without one: the browser's date, or the current

@@ -117,6 +117,7 @@ func (d *Dashboard) functions(l *locale) template.FuncMap {
 		"excerpt":       excerpt,
 		"splitDate":     splitDate,
 		"scopesLabel":   l.scopesLabel,
+		"userKey":       userKey,
 		"platform":      platformName,
 		"platforms":     func() []string { return chatexport.Platforms },
 		"platformNames": func() string { return chatexport.PlatformNames(l.text("or")) },
@@ -147,6 +148,7 @@ type failure struct {
 	Status  int
 	Heading message
 	Message string
+	Unsaved *unsaved // nil for none
 }
 
 // headings are the titles of error pages by status.
@@ -169,5 +171,5 @@ func (d *Dashboard) fail(c *fiber.Ctx, who *tenant.Session, err error) error {
 	if !ok {
 		heading = msg("Something went wrong")
 	}
-	return d.render(c, status, "failure", page{Title: heading, Who: who, Data: failure{status, heading, text}})
+	return d.render(c, status, "failure", page{Title: heading, Who: who, Data: failure{status, heading, text, d.unsavedOf(c, status)}})
 }

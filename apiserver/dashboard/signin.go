@@ -90,9 +90,12 @@ func (d *Dashboard) askToSignIn(c *fiber.Ctx) error {
 	if isScript(c) {
 		return fault.New(fault.Unauthorized, "you have been signed out; sign in again")
 	}
-	target := "/sign-in"
-	if c.Method() == fiber.MethodGet {
-		target += "?next=" + url.QueryEscape(c.OriginalURL())
+	target, next := "/sign-in", c.OriginalURL()
+	if c.Method() != fiber.MethodGet {
+		next = pageOf(c)
+	}
+	if next != "" {
+		target += "?next=" + url.QueryEscape(next)
 	}
 	return c.Redirect(target, fiber.StatusSeeOther)
 }

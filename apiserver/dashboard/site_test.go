@@ -52,6 +52,8 @@ type site struct {
 	mu                sync.Mutex
 	tenants           int
 	grantsUnavailable sync.Map // the scopes whose grants cannot be listed
+	// sessionsUnavailable are the scopes whose sessions cannot be read.
+	sessionsUnavailable sync.Map
 }
 
 // grants is a store whose List can fail.
@@ -65,6 +67,20 @@ func (g grants) ConnectedApps(ctx context.Context, scope tenant.Scope) ([]oauth.
 		return nil, fault.New(fault.Unavailable, "PostgreSQL is unavailable")
 	}
 	return g.DB.ConnectedApps(ctx, scope)
+}
+
+// sessions is a store whose Session can fail.
+type sessions struct {
+	*postgres.DB
+	sessionsUnavailable *sync.Map
+}
+
+func (s sessions) Session(ctx context.Context, secret tenant.Hash) (tenant.Session, error) {
+	who, err := s.DB.Session(ctx, secret)
+	if _, unavailable := s.sessionsUnavailable.Load(who.Scope); unavailable {
+		return tenant.Session{}, fault.New(fault.Unavailable, "the database is unavailable; retry")
+	}
+	return who, err
 }
 
 func newSite(t *testing.T) *site {
@@ -144,7 +160,7 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 			CountTokens: tokens.CountUpTo}),
 		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}), Audit: s.db,
-		Tokens: s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, Platform: s.db, Providers: []*dashboard.Provider{s.provider()},
+		Tokens: s.db, Rates: s.db, Cache: cache, Sessions: sessions{s.db, &s.sessionsUnavailable}, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, Platform: s.db, Providers: []*dashboard.Provider{s.provider()},
 		URL: public, TrustedProxies: proxies, SecretDetails: replica == 1,
 		OAuth: oauth.NewService(oauth.Config{Clients: s.db, Grants: grants{s.db, &s.grantsUnavailable}, Access: s.db, URL: public, Random: rand.Reader, Now: time.Now}),
 	})

@@ -139,6 +139,34 @@
 		const today = [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
 		for (const field of all("[data-today]", event.target)) field.value = today;
 	});
+	// A text is kept until it is stored: an error or an expired session would lose it. Only its author gets it back, once.
+	const author = document.body.dataset.user;
+	const readDraft = () => JSON.parse(sessionStorage.getItem("draft") ?? "null");
+	document.addEventListener("submit", (event) => {
+		const form = event.target, action = form.getAttribute("action");
+		if (event.defaultPrevented || !form.matches("[data-draft]")) return;
+		try {
+			sessionStorage.setItem("draft", JSON.stringify({ author: author ?? readDraft()?.author, action, fields: [...new FormData(form)] }));
+		} catch {
+			sessionStorage.removeItem("draft"); // it is too long
+		}
+	});
+	function restoreDraft(notice) {
+		const draft = readDraft(), form = all("form[data-draft]").find((f) => f.getAttribute("action") === draft?.action);
+		if (!draft || !author) return; // they may sign in again
+		if (draft.author !== author || ["added", "duplicate", "saved", "unchanged", "bucket-added"].includes(notice)) {
+			sessionStorage.removeItem("draft");
+			return;
+		}
+		if (!form || form.dataset.draft) return;
+		sessionStorage.removeItem("draft");
+		for (const [name, value] of draft.fields) {
+			const field = form.elements[name];
+			if (!field || name === "back" || field.options && ![...field.options].some((o) => o.value === value)) continue;
+			field.value = value;
+		}
+		toast(t("Your text was not saved. It is back in the form."));
+	}
 	// The page after a form was sent has the focus and the position of this one.
 	document.addEventListener("submit", (event) => {
 		const { target: form, submitter } = event, to = one("[data-move-to]", form);
@@ -152,6 +180,8 @@
 		const focus = form.closest(".compose") ? "#text" : at?.id ? "#" + CSS.escape(at.id) : row >= 0 || at?.closest("[data-pick]") ? "[data-row] input" : "";
 		sessionStorage.setItem("place", JSON.stringify({ path: location.pathname, focus, row: Math.max(row, 0), y: scrollY }));
 	});
+	// After a sign-out, the tab has nothing of the user.
+	document.addEventListener("submit", (event) => { if (event.target.getAttribute("action")?.endsWith("/sign-out")) sessionStorage.clear(); });
 	function returnToPlace() {
 		const place = JSON.parse(sessionStorage.getItem("place") ?? "null");
 		sessionStorage.removeItem("place");
@@ -179,9 +209,10 @@
 			const response = await fetch(url, { signal: pending.signal });
 			if (response.redirected) { location.href = url; return; }
 			const page = await parse(response);
-			const loaded = one("[data-results]", page);
+			const loaded = one("[data-results]", page), filter = one("[data-filter]", page);
 			if (!loaded) { location.href = url; return; }
 			one("[data-results]").replaceChildren(...loaded.childNodes);
+			if (filter) one("[data-filter]").replaceChildren(...filter.childNodes);
 			history.replaceState(null, "", url);
 			dress(one("[data-results]"));
 		} catch (error) {
@@ -212,9 +243,8 @@
 		looking = new AbortController();
 		try {
 			const response = await fetch("/search?" + new URLSearchParams({ q: query }), { signal: looking.signal });
-			if (filter) one("[data-filter]").replaceChildren(...filter.childNodes);
 			const page = await parse(response);
-			const loaded = one("[data-results]", page), filter = one("[data-filter]", page);
+			const loaded = one("[data-results]", page);
 			if (response.redirected || !loaded) { location.href = "/search?" + new URLSearchParams({ q: query }); return; }
 			dress(loaded);
 			hits.replaceChildren(...loaded.childNodes);
@@ -439,6 +469,7 @@
 	one("[data-reveal]")?.focus();
 	// Shows a notice only once, not after a reload.
 	const here = new URL(location.href);
+	restoreDraft(here.searchParams.get("done"));
 	if (here.searchParams.has("done")) {
 		here.searchParams.delete("done");
 		here.searchParams.delete("undo");
