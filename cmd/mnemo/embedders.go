@@ -58,11 +58,11 @@ func openEmbedders(ctx context.Context, s *stores, counts *telemetry.Metrics, co
 		if err != nil {
 			return nil, err
 		}
-		if counts != nil {
-			e = counts.Embedder(e)
-		}
 		if f.Embedder != "local" { // a local model is verified by its checksum
 			e = retrieve.Guard(e, id, s.db)
+		}
+		if counts != nil {
+			e = counts.Embedder(e)
 		}
 		embedders[id] = e
 	}

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,6 +49,54 @@ func TestEmbeddings(t *testing.T) {
 	e.expectOutput(t, "changed our minds", status...)
 	e.expectError(t, "can no longer be rolled back", rollback...)
 	e.expectOutput(t, "nothing to repair", "index", "repair", "--all") // with both models
+}
+
+// An endpoint that refuses every text is unavailable. One that refuses a query is not.
+func TestRefusingEndpointIsUnavailable(t *testing.T) {
+	t.Parallel()
+	var refusesAll atomic.Bool
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if refusesAll.Load() || strings.Contains(string(body), "refused") {
+			http.Error(w, "{}", http.StatusBadRequest)
+			return
+		}
+		_, _ = io.WriteString(w, `{"data":[{"index":0,"embedding":[1]}]}`)
+	}))
+	t.Cleanup(endpoint.Close)
+	s := &stores{db: openEnv(t, postgrestest.Create(t)).db}
+	// embed embeds a query with a new process and returns mnemo_dependency_up.
+	embed := func(text string) float64 {
+		t.Helper()
+		registry, counts := newMetrics()
+		embedders, err := openEmbedders(t.Context(), s, counts, embedderFlags{
+			Embedder: "openai", EmbeddingsURL: endpoint.URL, EmbeddingsModel: "hosted", EmbeddingsDimensions: 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range embedders {
+			_, _ = e.EmbedQuery(t.Context(), text)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "mnemo_dependency_up" {
+				return f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		t.Fatal("no mnemo_dependency_up")
+		return 0
+	}
+	if up := embed("refused"); up != 1 {
+		t.Errorf("mnemo_dependency_up is %v after a refused query, want 1", up)
+	}
+	refusesAll.Store(true)
+	if up := embed("text"); up != 0 {
+		t.Errorf("mnemo_dependency_up is %v although every text is refused, want 0", up)
+	}
 }
 
 func TestEmbeddingStats(t *testing.T) {

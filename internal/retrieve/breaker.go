@@ -60,8 +60,13 @@ func (b *breaker) unknown(now time.Time) {
 	}
 }
 
-// note records the outcome of a call and logs changes of availability.
+// note records the outcome of a call and logs changes of availability. A refusal is due to the
+// request of one user: the dependency is available to the others.
 func (e *Engine) note(ctx context.Context, b *breaker, err error, what string) {
+	if IsRefused(err) {
+		e.Log.WarnContext(ctx, "dependency refused a text; search is degraded", "dependency", what, "error", err)
+		err = nil
+	}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		b.unknown(e.Now())

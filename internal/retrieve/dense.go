@@ -157,12 +157,23 @@ func (e *Engine) embed(ctx context.Context, g placement.GenerationID, text strin
 	defer end()
 	limited, cancel := context.WithTimeout(staged, e.EmbedTimeout)
 	defer cancel()
-	vector, err := e.Embedders.EmbedQuery(limited, g, text)
+	vector, err := e.embedQuery(limited, g, text)
 	e.note(ctx, b, err, "embedder")
 	if err != nil {
 		return nil
 	}
 	return vector
+}
+
+// embedQuery embeds the beginning of a query. If the embedder refuses it, a piece of a memory may be
+// short enough.
+func (e *Engine) embedQuery(ctx context.Context, g placement.GenerationID, text string) ([]float32, error) {
+	long := beginning(text, maxQuery)
+	vector, err := e.Embedders.EmbedQuery(ctx, g, long)
+	if short := beginning(long, maxPiece); IsRefused(err) && short != long {
+		return e.Embedders.EmbedQuery(ctx, g, short)
+	}
+	return vector, err
 }
 
 // index searches the index, or without one the database; answered is false if it is unavailable, or

@@ -47,6 +47,8 @@ type stores struct {
 	staleness    time.Duration // of the last Prefetch
 
 	indexCalls, embedCalls int
+	refuses                func(text string) bool // by the embedder
+	embedded               string                 // the last query
 	limit                  int
 	scored, described      []UnitID
 	resolveCalls           int
@@ -160,10 +162,14 @@ func (s *stores) List(context.Context, tenant.ID, placement.Location, UnitID, in
 func (s *stores) Embed(context.Context, []string) ([][]float32, error) {
 	return nil, errors.New("the query was embedded as a passage")
 }
-func (s *stores) EmbedQuery(context.Context, string) ([]float32, error) {
+func (s *stores) EmbedQuery(_ context.Context, text string) ([]float32, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.embedCalls++
+	if s.refuses != nil && s.refuses(text) {
+		return nil, refusedError{}
+	}
+	s.embedded = text
 	return []float32{1}, s.embedErr
 }
 func (s *stores) Model() string   { return "test" }

@@ -76,6 +76,9 @@ func (g *guarded) check(ctx context.Context) error {
 	if err == nil && len(vectors) != 1 {
 		err = fmt.Errorf("the embedder returned %d vectors for one text", len(vectors))
 	}
+	if IsRefused(err) { // every model accepts the text, so the cause is the configuration
+		return fault.New(fault.Unavailable, "the endpoint of model %s refuses every text: %v", g.Model(), err)
+	}
 	if err != nil {
 		return err
 	}

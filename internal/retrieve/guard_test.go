@@ -62,3 +62,19 @@ func TestGuardRejectsReplacedModel(t *testing.T) {
 		}
 	}
 }
+
+// refusingEndpoint refuses every text.
+type refusingEndpoint struct{ endpoint }
+
+func (refusingEndpoint) Embed(context.Context, []string) ([][]float32, error) {
+	return nil, refusedError{}
+}
+
+// An endpoint that refuses the fixed text is misconfigured: no text of a user is the cause.
+func TestGuardReportsNoRefusal(t *testing.T) {
+	t.Parallel()
+	g := Guard(&refusingEndpoint{}, 1, &storedFingerprint{})
+	if _, err := g.EmbedQuery(t.Context(), "text"); !fault.Is(err, fault.Unavailable) || IsRefused(err) || !strings.Contains(err.Error(), "status 400") {
+		t.Errorf("EmbedQuery = %v, want Unavailable with the cause, which is no refusal of the text", err)
+	}
+}

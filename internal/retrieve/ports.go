@@ -16,7 +16,7 @@ type Embedder interface {
 	// An error that is due to one of the texts satisfies IsRefused.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 	// EmbedQuery returns the L2-normalized vector of a search query. Models may embed
-	// queries and passages differently.
+	// queries and passages differently. An error that is due to the text satisfies IsRefused.
 	EmbedQuery(ctx context.Context, text string) ([]float32, error)
 	// Model names the model: vectors of different models are not comparable.
 	// Dimensions is the length of its vectors.

@@ -15,7 +15,8 @@ const (
 
 // Reranker scores texts for a question with a model that reads both together.
 type Reranker interface {
-	// Rerank returns one score per text, in order; higher is better.
+	// Rerank returns one score per text, in order; higher is better. An error that is due
+	// to the query or one of the texts satisfies IsRefused.
 	Rerank(ctx context.Context, query string, texts []string) ([]float64, error)
 }
 
@@ -76,7 +77,8 @@ func (e *Engine) askReranker(ctx context.Context, query string, texts []string) 
 	defer end()
 	limited, cancel := context.WithTimeout(staged, e.RerankTimeout)
 	defer cancel()
-	scores, err := e.Reranker.Rerank(limited, query, texts)
+	// A question that fills the window of the model leaves no space for the texts.
+	scores, err := e.Reranker.Rerank(limited, beginning(query, maxPiece), texts)
 	e.note(ctx, &e.reranker, err, "reranker")
 	if err != nil || len(scores) != len(texts) {
 		return nil

@@ -3,6 +3,8 @@ package retrieve
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +17,13 @@ import (
 // lastFirst reranks in the opposite order.
 type lastFirst struct {
 	calls, texts int
+	query        string
 	err          error
 	hangs        bool
 }
 
-func (r *lastFirst) Rerank(ctx context.Context, _ string, texts []string) ([]float64, error) {
-	r.calls, r.texts = r.calls+1, len(texts)
+func (r *lastFirst) Rerank(ctx context.Context, query string, texts []string) ([]float64, error) {
+	r.calls, r.texts, r.query = r.calls+1, len(texts), query
 	if r.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -97,5 +100,38 @@ func TestSearchAvoidsFailingReranker(t *testing.T) {
 	}
 	if r.calls >= 20 {
 		t.Errorf("%d calls in 20 searches", r.calls)
+	}
+}
+
+// A question that the reranker refuses does not affect those of others.
+func TestRefusedQuestionIsReranked(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s := &stores{coverage: Coverage{All: true}, exact: []Hit{{1, 0.9}, {2, 0.8}}}
+	e := s.engine(&now)
+	r := &lastFirst{err: fmt.Errorf("call the endpoint: %w", refusedError{})}
+	e.Reranker = r
+	search(t, e, homeLocation, 5)
+	r.err = nil
+	got, _ := search(t, e, homeLocation, 5)
+	if diff := cmp.Diff([]UnitID{2, 1}, got); diff != "" {
+		t.Errorf("order of the next search (-want +got):\n%s", diff)
+	}
+}
+
+// The reranker is sent the beginning of a long question, which leaves space for a passage.
+func TestLongQuestionIsShortened(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s := &stores{coverage: Coverage{All: true}, exact: []Hit{{1, 0.9}, {2, 0.8}}}
+	e := s.engine(&now)
+	r := &lastFirst{}
+	e.Reranker = r
+	text := strings.Repeat("Where is the ferry? ", 50_000)
+	if _, err := e.Search(t.Context(), tenant.Scope{Tenant: "t", User: 1}, homeLocation, Query{Kind: Memory, Text: text, Limit: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(strings.Fields(r.query)); n < 100 || n > maxPiece {
+		t.Errorf("the question has %d words, want 100 to %d", n, maxPiece)
 	}
 }

@@ -10,6 +10,10 @@ import (
 // languages that the vocabulary splits more finely than estimated.
 const maxPiece = 200
 
+// maxQuery is the maximum estimated size of an embedded query in tokens. Most models
+// ignore or refuse more than 512 wordpieces.
+const maxQuery = 500
+
 // Span is the byte range of a piece: text[Start:End].
 type Span struct {
 	Start, End int
@@ -42,6 +46,19 @@ func Split(text string) []Span {
 		s.spans = append(s.spans, Span{s.start, len(text)})
 	}
 	return s.spans
+}
+
+// beginning returns the longest beginning of a text of at most this estimated number of
+// tokens that does not split a word.
+func beginning(text string, tokens int) string {
+	for at := 0; at < len(text); {
+		end, cost := atom(text, at)
+		if tokens -= cost; tokens < 0 {
+			return text[:at]
+		}
+		at = end
+	}
+	return text
 }
 
 // splitter fills one piece after the other and remembers the last boundary of each

@@ -46,5 +46,5 @@ func (e *embedder) record(ctx context.Context, start time.Time, texts int, err e
 	if err == nil {
 		e.metrics.embeddedTexts.Add(float64(texts))
 	}
-	e.metrics.SetDependencyUp("embedder", err == nil)
+	e.metrics.SetDependencyUp("embedder", err == nil || retrieve.IsRefused(err))
 }

@@ -90,6 +90,21 @@ func TestEmbedderMetrics(t *testing.T) {
 	}
 }
 
+// An embedder that refuses a text is available.
+func TestRefusedTextIsNoOutage(t *testing.T) {
+	t.Parallel()
+	m, inner := NewMetrics(prometheus.NewRegistry()), &fakeEmbedder{err: refusedError{}}
+	if _, err := m.Embedder(inner).EmbedQuery(t.Context(), "long"); err == nil {
+		t.Error("EmbedQuery succeeded, want the error of the inner embedder")
+	}
+	if got := testutil.ToFloat64(m.dependencyUp.WithLabelValues("embedder")); got != 1 {
+		t.Errorf("mnemo_dependency_up is %v, want 1", got)
+	}
+	if got := testutil.ToFloat64(m.refusedTexts); got != 1 {
+		t.Errorf("%v texts refused, want 1", got)
+	}
+}
+
 func TestUnavailableStoreIsAGap(t *testing.T) {
 	t.Parallel()
 	unavailable := true
