@@ -77,6 +77,14 @@ func (r recollected) excerpts() []retrieve.Excerpt {
 	return out
 }
 
+// at returns the time of a source. Excerpts of memories have none, because they share a heading.
+func (r recollected) at(source retrieve.Source) time.Time {
+	if source.Owner == memoriesOwner {
+		return r.memories[source.Seq].At
+	}
+	return source.At
+}
+
 func (r recollected) sources(list []retrieve.Source) []RecallSource {
 	out := make([]RecallSource, len(list))
 	for i, source := range list {

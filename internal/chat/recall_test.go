@@ -14,6 +14,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 var askedAt = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
@@ -191,6 +192,39 @@ func TestRecallSynthesizesInZone(t *testing.T) {
 	}
 	if got := asked.Excerpts[0].At.Format(time.DateOnly); got != "2026-05-22" {
 		t.Errorf("the day of the first excerpt is %s, want 2026-05-22", got)
+	}
+}
+
+// memoryList is a MemoryFinder with a fixed result.
+type memoryList []RecalledMemory
+
+func (l memoryList) FindMemories(context.Context, tenant.Identity, string, int, *float64) ([]RecalledMemory, bool, error) {
+	return l, false, nil
+}
+
+// The chat model reads when a memory was stored, although packed excerpts of memories have no date.
+func TestRecallSynthesizesDatesOfMemories(t *testing.T) {
+	t.Parallel()
+	auckland, err := ParseZone("Pacific/Auckland")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newService(trains())
+	w := &writer{answer: "In Berlin [2]."}
+	s.Synthesizer = w
+	in := ask("where do I live?")
+	in.Zone, in.OnlyMemories = auckland, true
+	in.Memories = memoryList{
+		{ID: "old", Text: "I live in Berlin.", At: askedAt.AddDate(-1, 0, 0), Score: 0.8},
+		{ID: "new", Text: "I live in Rome.", At: askedAt, Score: 0.9},
+	}
+	recallOne(t, s, in)
+	got := map[string]string{}
+	for _, e := range w.last.Load().Excerpts {
+		got[e.Text] = e.At.Format(time.DateOnly)
+	}
+	if diff := cmp.Diff(map[string]string{"I live in Berlin.": "2025-11-22", "I live in Rome.": "2026-11-22"}, got); diff != "" {
+		t.Errorf("dates of the excerpts (-want +got):\n%s", diff)
 	}
 }
 

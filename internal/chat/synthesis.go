@@ -41,11 +41,11 @@ type Synthesis struct {
 	Now       time.Time          // in the user's time zone, like the times of the excerpts
 }
 
-// SynthesisExcerpt is a piece of a message.
+// SynthesisExcerpt is a piece of a message or memory.
 type SynthesisExcerpt struct {
 	Title  string
 	Sender string
-	At     time.Time
+	At     time.Time // of the message, or when the memory was stored; zero if unknown
 	Text   string
 }
 
@@ -63,7 +63,7 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 	}
 	ask := Synthesis{Question: question, Context: in.Context, History: in.History, MaxTokens: budget, Now: retrieve.InZone(s.Now(), in.Zone)}
 	for _, source := range packed.Sources {
-		ask.Excerpts = append(ask.Excerpts, SynthesisExcerpt{Title: source.Title, Sender: source.Sender, At: retrieve.InZone(source.At, in.Zone), Text: source.Shown})
+		ask.Excerpts = append(ask.Excerpts, SynthesisExcerpt{Title: source.Title, Sender: source.Sender, At: retrieve.InZone(r.at(source), in.Zone), Text: source.Shown})
 	}
 	staged, end := trace.Begin(ctx, trace.Synthesize)
 	answer, err := s.Synthesizer.Synthesize(staged, ask)

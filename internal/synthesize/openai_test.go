@@ -123,6 +123,17 @@ func TestSynthesize(t *testing.T) {
 	}
 }
 
+// An excerpt without a date has none in the prompt.
+func TestPromptOmitsMissingDates(t *testing.T) {
+	t.Parallel()
+	s := seat()
+	s.Excerpts[0].At = time.Time{}
+	raw, err := json.Marshal(newQuestion(s))
+	if err != nil || strings.Contains(string(raw), "date\":") || strings.Contains(string(raw), "0001") {
+		t.Errorf("question %s, error %v: want no date", raw, err)
+	}
+}
+
 func TestSynthesizeFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

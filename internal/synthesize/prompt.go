@@ -51,7 +51,7 @@ type turn struct {
 type excerpt struct {
 	N      int    `json:"n"`
 	Title  string `json:"title"`
-	Date   string `json:"date"`
+	Date   string `json:"date,omitempty"`
 	Sender string `json:"sender"`
 	Text   string `json:"text"`
 }
@@ -65,7 +65,10 @@ func newQuestion(s chat.Synthesis) question {
 		q.Conversation.Turns = append(q.Conversation.Turns, turn{shortened(t.Role), shortened(t.Content)})
 	}
 	for i, e := range s.Excerpts {
-		q.Excerpts[i] = excerpt{N: i + 1, Title: e.Title, Date: e.At.Format(time.DateOnly), Sender: e.Sender, Text: e.Text}
+		q.Excerpts[i] = excerpt{N: i + 1, Title: e.Title, Sender: e.Sender, Text: e.Text}
+		if !e.At.IsZero() {
+			q.Excerpts[i].Date = e.At.Format(time.DateOnly)
+		}
 	}
 	return q
 }
