@@ -279,6 +279,38 @@ func TestRecallBacksOff(t *testing.T) {
 	}
 }
 
+// A failure that concerns one question does not prevent the answers to others.
+func TestRecallOfOthersDoesNotBackOff(t *testing.T) {
+	t.Parallel()
+	timedOut := func(ctx context.Context) context.Context {
+		ctx, cancel := context.WithDeadline(ctx, time.Unix(1, 0))
+		t.Cleanup(cancel)
+		return ctx
+	}
+	for reason, tc := range map[string]struct {
+		err error
+		ctx func(context.Context) context.Context
+	}{
+		"the model refuses the question":    {fmt.Errorf("ask: %w", ErrNoAnswer), func(ctx context.Context) context.Context { return ctx }},
+		"the time of the request has ended": {context.DeadlineExceeded, timedOut},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			s := newService(trains())
+			w := &writer{err: tc.err}
+			s.Synthesizer = w
+			got, _, err := s.Recall(tc.ctx(t.Context()), alice, ask("a"))
+			if err != nil || got[0].Model != Extractive {
+				t.Fatalf("Recall = %+v, %v, want excerpts", got, err)
+			}
+			w.err, w.answer = nil, "[1]"
+			if got := recallOne(t, s, ask("b")); got.Model != "writer" {
+				t.Errorf("the next question: %+v", got)
+			}
+		})
+	}
+}
+
 func TestRecallSeveralQuestions(t *testing.T) {
 	t.Parallel()
 	f := trains()

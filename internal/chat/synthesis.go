@@ -16,15 +16,19 @@ import (
 const (
 	// synthesisTokens limits the excerpts in the prompt.
 	synthesisTokens = 3000
-	// backoff is the time without calls after an error of the chat model, so that
-	// not every recall waits for an unavailable one.
+	// backoff is the time without calls after an error of the chat model other than ErrNoAnswer, so
+	// that not every recall waits for an unavailable one.
 	backoff = 15 * time.Second
 )
+
+// ErrNoAnswer is in the chain of a Synthesizer's error if the chat model refuses a question or does not
+// complete its answer: it may answer others.
+var ErrNoAnswer = errors.New("the chat model does not answer the question")
 
 // Synthesizer answers a question from excerpts.
 type Synthesizer interface {
 	// Synthesize returns an answer that cites excerpts as [1], [2], … After an error
-	// the recall returns the excerpts instead.
+	// the recall returns the excerpts instead. It returns ErrNoAnswer about this question only.
 	Synthesize(ctx context.Context, s Synthesis) (string, error)
 	// Model returns the name of the chat model.
 	Model() string
@@ -69,7 +73,7 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 	answer, err := s.Synthesizer.Synthesize(staged, ask)
 	end()
 	if err != nil {
-		if !isCanceled(err) {
+		if !errors.Is(err, ErrNoAnswer) && ctx.Err() == nil {
 			s.backoffUntil.Store(s.Now().Add(backoff).UnixNano())
 		}
 		s.Log.WarnContext(ctx, "chat model failed; recall returns excerpts", "model", s.Synthesizer.Model(), "error", err)

@@ -74,7 +74,8 @@ func NewOpenAI(c Config) (*OpenAI, error) {
 func (o *OpenAI) Model() string { return o.config.Model }
 
 // Synthesize implements chat.Synthesizer. An error names the model and never
-// contains the key.
+// contains the key. It returns chat.ErrNoAnswer if the endpoint refuses the question, or the
+// answer is empty or incomplete.
 func (o *OpenAI) Synthesize(ctx context.Context, s chat.Synthesis) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, o.config.Timeout)
 	defer cancel()
@@ -82,8 +83,12 @@ func (o *OpenAI) Synthesize(ctx context.Context, s chat.Synthesis) (string, erro
 	if err == nil {
 		return answer, nil
 	}
-	if ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+	status, ok := errors.AsType[*openai.StatusError](err)
+	switch {
+	case ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("no answer within %v: %w", o.config.Timeout, err)
+	case errors.Is(err, openai.ErrEmpty), errors.Is(err, openai.ErrIncomplete), ok && status.Refused():
+		err = fmt.Errorf("%w: %w", chat.ErrNoAnswer, err)
 	}
 	return "", fmt.Errorf("ask chat model %s: %w", o.config.Model, err)
 }

@@ -137,21 +137,23 @@ func TestPromptOmitsMissingDates(t *testing.T) {
 func TestSynthesizeFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		handle http.HandlerFunc
-		says   string
-		asked  int64
+		handle  http.HandlerFunc
+		says    string
+		asked   int64
+		refused bool // this question: see chat.ErrNoAnswer
 	}{
-		"RateLimited":  {answering(429, `{"error":{"message":"slow down, `+key+`"}}`), "status 429 Too Many Requests: slow down, (key)", 2},
-		"Broken":       {answering(500, `oops`), "status 500", 2},
-		"Refused":      {answering(401, `{"error":{"message":"`+strings.Repeat("x", 500)+`"}}`), "status 401", 1},
-		"NoJSON":       {answering(200, `<html>`), "ask chat model small", 1},
-		"Null":         {answering(200, `null`), "the answer is empty", 1},
-		"NoChoices":    {answering(200, `{"choices":[]}`), "the answer is empty", 1},
-		"Blank":        {answering(200, completion(" \n", "stop")), "the answer is empty", 1},
-		"Cut":          {answering(200, completion("By the", "length")), `finish reason "length"`, 1},
-		"Filtered":     {answering(200, completion("By the", "content_filter")), "content_filter", 1},
-		"Endless":      {answering(200, `{"x":"`+strings.Repeat("x", 2<<20)+`"}`), "ask chat model small", 1},
-		"Disconnected": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF", 2},
+		"RateLimited":  {answering(429, `{"error":{"message":"slow down, `+key+`"}}`), "status 429 Too Many Requests: slow down, (key)", 2, false},
+		"Broken":       {answering(500, `oops`), "status 500", 2, false},
+		"Unauthorized": {answering(401, `{"error":{"message":"`+strings.Repeat("x", 500)+`"}}`), "status 401", 1, false},
+		"BadRequest":   {answering(400, `{"error":{"message":"filtered","code":"content_filter"}}`), "status 400 Bad Request: filtered", 1, true},
+		"NoJSON":       {answering(200, `<html>`), "ask chat model small", 1, false},
+		"Null":         {answering(200, `null`), "the answer is empty", 1, true},
+		"NoChoices":    {answering(200, `{"choices":[]}`), "the answer is empty", 1, true},
+		"Blank":        {answering(200, completion(" \n", "stop")), "the answer is empty", 1, true},
+		"Cut":          {answering(200, completion("By the", "length")), `finish reason "length"`, 1, true},
+		"Filtered":     {answering(200, completion("By the", "content_filter")), "content_filter", 1, true},
+		"Endless":      {answering(200, `{"x":"`+strings.Repeat("x", 2<<20)+`"}`), "ask chat model small", 1, false},
+		"Disconnected": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF", 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -163,6 +165,9 @@ func TestSynthesizeFails(t *testing.T) {
 			answer, err := o.Synthesize(t.Context(), seat())
 			if err == nil || !strings.Contains(err.Error(), test.says) || answer != "" {
 				t.Fatalf("answer %q, error %v, want one saying %q", answer, err, test.says)
+			}
+			if errors.Is(err, chat.ErrNoAnswer) != test.refused {
+				t.Errorf("error %v is ErrNoAnswer: %t, want %t", err, !test.refused, test.refused)
 			}
 			if strings.Contains(err.Error(), key) || len(err.Error()) > 400 {
 				t.Errorf("the error tells too much: %v", err)
