@@ -139,7 +139,7 @@ var docListMemories = doc{
 		boolParam("all", "Return all memories, regardless of `count`."),
 		boolParam("latest", "Newest first; ignored with `query`."),
 		textParam("query", "A search query in natural language.", "where do I like to sit on trains?"),
-		scoreParam("minScore", "With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all."),
+		scoreParam("minScore", "With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then."),
 		param("asOf", "Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted and merged memories are not returned, and the ranking compares the current texts.", &huma.Schema{Type: huma.TypeString}, "2025-05-09"),
 		filterParam("filter"),
 		intParam("skip", "The number of memories to skip; with `query`, out of the 1,000 best matches.", 0, 0, 0),

@@ -27,7 +27,7 @@ type recallRequest struct {
 	MaxTokens           *tokenBudget  `json:"maxTokens,omitempty" doc:"The maximum length of the content in tokens, 1 to 2,000; default 600. Other values are clamped."`
 	Platform            *string       `json:"platform,omitempty" doc:"A hint: only conversations of this platform. Ignored if absent, all, or without active conversations. Case does not matter; openai means chatgpt and anthropic means claude."`
 	Include             []search.Kind `json:"include,omitempty" enum:"memories,chats" doc:"What to recall from; default chats."`
-	MinScore            *float64      `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all."`
+	MinScore            *float64      `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all. Not applied while the embedding model is unavailable: scores are not comparable then."`
 	ConversationContext *string       `json:"conversationContext,omitempty" doc:"The topic of the current conversation, as context for a short question."`
 	ConversationHistory []recallTurn  `json:"conversationHistory,omitempty" doc:"The last messages of the current conversation, as context for a short question."`
 	Before              *string       `json:"before,omitempty" doc:"Only messages written before this ISO 8601 time, or before the start of this date."`

@@ -17,7 +17,7 @@ type searchInput struct {
 		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude."`
 		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4. The farthest are omitted if their texts have more than 256 KiB together."`
 		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Do not sort the results again with the reranker, if one is configured."`
-		MinScore      *float64 `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all."`
+		MinScore      *float64 `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Applies to ranking fused. Not applied while the embedding model is unavailable: scores are not comparable then."`
 		Ranking       *string  `json:"ranking,omitempty" enum:"fused,lexical,dense" doc:"How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense)."`
 		AsOf          *string  `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only messages written until then; a date includes the whole day."`
 		DateFrom      *string  `json:"dateFrom,omitempty" doc:"Only conversations created at or after this ISO 8601 date or time."`

@@ -24,7 +24,7 @@ type searchAllInput struct {
 		Limit         *integer      `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of results; default 20."`
 		ContextChunks *integer      `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side of a passage; default 4. The farthest are omitted if their texts have more than 256 KiB together."`
 		AsOf          *string       `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only memories stored and messages written until then; a date includes the whole day."`
-		MinScore      *float64      `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all."`
+		MinScore      *float64      `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then."`
 		TimeZone      *string       `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. Dates in filter are in UTC."`
 	} `nameHint:"SearchAllRequest"`
 }

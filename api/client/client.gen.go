@@ -1049,7 +1049,7 @@ type RecallRequest struct {
 	// MaxTokens The maximum length of the content in tokens, 1 to 2,000; default 600. Other values are clamped.
 	MaxTokens *float32 `json:"maxTokens,omitempty"`
 
-	// MinScore The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all.
+	// MinScore The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all. Not applied while the embedding model is unavailable: scores are not comparable then.
 	MinScore *float64 `json:"minScore,omitempty"`
 
 	// Platform A hint: only conversations of this platform. Ignored if absent, all, or without active conversations. Case does not matter; openai means chatgpt and anthropic means claude.
@@ -1139,7 +1139,7 @@ type SearchAllRequest struct {
 	// Limit The number of results; default 20.
 	Limit *int64 `json:"limit,omitempty"`
 
-	// MinScore The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all.
+	// MinScore The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.
 	MinScore *float64 `json:"minScore,omitempty"`
 
 	// Query A search query in natural language.
@@ -1169,7 +1169,7 @@ type SearchRequest struct {
 	// Limit The number of passages; default 20.
 	Limit *int64 `json:"limit,omitempty"`
 
-	// MinScore The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all.
+	// MinScore The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Applies to ranking fused. Not applied while the embedding model is unavailable: scores are not comparable then.
 	MinScore *float64 `json:"minScore,omitempty"`
 
 	// Provider The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude.
@@ -1516,7 +1516,7 @@ type ListMemoriesParams struct {
 	// Query A search query in natural language.
 	Query *string `form:"query,omitempty" json:"query,omitempty"`
 
-	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
+	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.
 	MinScore *float32 `form:"minScore,omitempty" json:"minScore,omitempty"`
 
 	// AsOf Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted and merged memories are not returned, and the ranking compares the current texts.
@@ -1570,7 +1570,7 @@ type ListMemoriesV2Params struct {
 	// Query A search query in natural language.
 	Query *string `form:"query,omitempty" json:"query,omitempty"`
 
-	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
+	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.
 	MinScore *float32 `form:"minScore,omitempty" json:"minScore,omitempty"`
 
 	// AsOf Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted and merged memories are not returned, and the ranking compares the current texts.

@@ -157,15 +157,15 @@ type ranked struct {
 	calibrated bool
 }
 
-// above returns the hits with at least the score. The default is DefaultMinScore if the
-// scores are calibrated, and else 0.
+// above returns the hits with at least the score, by default DefaultMinScore, or all hits if the
+// scores are not calibrated.
 func (r ranked) above(minScore *float64) []Hit {
-	least := 0.0
-	switch {
-	case minScore != nil:
+	if !r.calibrated {
+		return r.hits
+	}
+	least := DefaultMinScore
+	if minScore != nil {
 		least = *minScore
-	case r.calibrated:
-		least = DefaultMinScore
 	}
 	i := slices.IndexFunc(r.hits, func(h Hit) bool { return h.Score < least })
 	if i < 0 {

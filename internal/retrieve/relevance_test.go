@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // letters embeds a text by its letters, so that similar texts have similar vectors.
@@ -220,7 +221,7 @@ func TestMinScore(t *testing.T) {
 		"All":          {"0 returns all", true, new(0.0), 3},
 		"High":         {"explicit", true, new(0.6), 1},
 		"Uncalibrated": {"the default does not apply", false, nil, 3},
-		"Explicit":     {"an explicit score applies", false, new(0.6), 1},
+		"Explicit":     {"an explicit score applies to probabilities only", false, new(0.6), 3},
 	} {
 		if got := (ranked{hits: hits, calibrated: test.calibrated}).above(test.minScore); len(got) != test.want {
 			t.Errorf("%s: %s: %d hits, want %d", name, test.reason, len(got), test.want)
@@ -256,5 +257,20 @@ func BenchmarkCoverage(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c.coverage(units, ranking)
+	}
+}
+
+// Without the vector of the query, scores are not comparable with a minimum score: results by words are kept.
+func TestMinScoreAppliesToCalibratedScores(t *testing.T) {
+	t.Parallel()
+	s := &stores{lexical: []Hit{{1, 1}, {2, 2}, {3, 3}}, embedErr: errUnavailable}
+	now := time.Now()
+	r, err := s.engine(&now).Search(t.Context(), tenant.Scope{Tenant: "t", User: 1}, homeLocation,
+		Query{Kind: Memory, Text: "q", Limit: 5, MinScore: new(0.9)})
+	if err != nil || r.Calibrated {
+		t.Fatalf("Search: calibrated %t, error %v", r.Calibrated, err)
+	}
+	if len(r.Found) != 3 {
+		t.Errorf("found %v, want the 3 matches by words", r.Found)
 	}
 }

@@ -91,8 +91,8 @@ type Query struct {
 	Ranking Ranking
 	// SkipRerank keeps the order of the reranker's input. Only the Engine uses it.
 	SkipRerank bool
-	// MinScore is the score below which results are omitted; nil for DefaultMinScore,
-	// which only applies to calibrated scores. Only the Engine uses it.
+	// MinScore is the score below which results are omitted; nil for DefaultMinScore. It only
+	// applies to calibrated scores. Only the Engine uses it.
 	MinScore *float64
 	Limit    int // number of candidates, at least 1
 }

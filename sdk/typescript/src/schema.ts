@@ -1288,7 +1288,7 @@ export interface components {
             maxTokens?: number;
             /**
              * Format: double
-             * @description The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all.
+             * @description The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all. Not applied while the embedding model is unavailable: scores are not comparable then.
              */
             minScore?: number;
             /** @description A hint: only conversations of this platform. Ignored if absent, all, or without active conversations. Case does not matter; openai means chatgpt and anthropic means claude. */
@@ -1366,7 +1366,7 @@ export interface components {
             limit?: number;
             /**
              * Format: double
-             * @description The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all.
+             * @description The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.
              */
             minScore?: number;
             /** @description A search query in natural language. */
@@ -1393,7 +1393,7 @@ export interface components {
             limit?: number;
             /**
              * Format: double
-             * @description The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all.
+             * @description The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Applies to ranking fused. Not applied while the embedding model is unavailable: scores are not comparable then.
              */
             minScore?: number;
             /** @description The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude. */
@@ -4133,7 +4133,7 @@ export interface operations {
                  */
                 query?: string;
                 /**
-                 * @description With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
+                 * @description With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.
                  * @example 0.5
                  */
                 minScore?: number;
@@ -5014,7 +5014,7 @@ export interface operations {
                  */
                 query?: string;
                 /**
-                 * @description With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
+                 * @description With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.
                  * @example 0.5
                  */
                 minScore?: number;

@@ -417,7 +417,7 @@ class SearchAllRequest(Model):
     """
     min_score: float | None = None
     """
-    The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all.
+    The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.
     """
     query: str
     """
@@ -452,7 +452,7 @@ class SearchRequest(Model):
     """
     min_score: float | None = None
     """
-    The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all.
+    The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Applies to ranking fused. Not applied while the embedding model is unavailable: scores are not comparable then.
     """
     provider: str | None = None
     """
@@ -914,7 +914,7 @@ class RecallRequest(Model):
     """
     min_score: float | None = None
     """
-    The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all.
+    The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all. Not applied while the embedding model is unavailable: scores are not comparable then.
     """
     platform: str | None = None
     """
