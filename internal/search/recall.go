@@ -31,7 +31,7 @@ var _ chat.MemoryFinder = Service{}
 
 // FindMemories implements chat.MemoryFinder.
 func (s Service) FindMemories(ctx context.Context, who tenant.Identity, query string, limit int, minScore *float64) ([]chat.RecalledMemory, bool, error) {
-	listing, err := s.Memories.List(ctx, who, memory.ListInput{Query: strings.TrimSpace(query), Count: limit, MinScore: minScore})
+	listing, err := s.Memories.List(ctx, unlimited(who), memory.ListInput{Query: strings.TrimSpace(query), Count: limit, MinScore: minScore})
 	if err != nil {
 		return nil, false, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -145,7 +146,7 @@ func (s Service) memories(ctx context.Context, who tenant.Identity, in Input) (o
 	if !in.includes(Memories) {
 		return out
 	}
-	listing, err := s.Memories.List(ctx, who, memory.ListInput{Query: strings.TrimSpace(in.Query), Count: in.Limit, MinScore: in.MinScore,
+	listing, err := s.Memories.List(ctx, unlimited(who), memory.ListInput{Query: strings.TrimSpace(in.Query), Count: in.Limit, MinScore: in.MinScore,
 		AsOf: in.AsOf, Where: in.Where})
 	if err != nil {
 		return found{err: fmt.Errorf("search memories: %w", err)}
@@ -155,6 +156,13 @@ func (s Service) memories(ctx context.Context, who tenant.Identity, in Input) (o
 		out.results = append(out.results, Result{Memory: &listing.Memories[i], Score: m.Score, Irrelevant: i >= listing.Relevant})
 	}
 	return out
+}
+
+// unlimited removes the token limit of listings. A search returns at most chat.MaxResults memories, and
+// has no next page with those that the limit would omit.
+func unlimited(who tenant.Identity) tenant.Identity {
+	who.Quota.ListTokens = math.MaxInt64
+	return who
 }
 
 func (s Service) passages(ctx context.Context, who tenant.Identity, in Input) (out found) {

@@ -20,10 +20,12 @@ type fakes struct {
 	memoriesErr error
 	chatsErr    error
 	hangs       bool // until it is canceled
+	listTokens  int64
 	recalled    chat.RecallInput
 }
 
-func (f *fakes) List(ctx context.Context, _ tenant.Identity, _ memory.ListInput) (memory.Listing, error) {
+func (f *fakes) List(ctx context.Context, who tenant.Identity, _ memory.ListInput) (memory.Listing, error) {
+	f.listTokens = who.Quota.ListTokens
 	if f.hangs {
 		<-ctx.Done()
 		return memory.Listing{}, ctx.Err()
@@ -148,5 +150,24 @@ func TestFindMemories(t *testing.T) {
 	got, degraded, err := (Service{f, f}).FindMemories(t.Context(), tenant.Identity{}, "q", 9, nil)
 	if err != nil || len(got) != 3 || got[0].ID != "m1" || !degraded {
 		t.Errorf("FindMemories = %v, %v, %v", got, degraded, err)
+	}
+}
+
+// The token limit of listings does not omit results: a search has no next page.
+func TestListingLimitDoesNotApply(t *testing.T) {
+	t.Parallel()
+	who := tenant.Identity{Quota: tenant.Quota{ListTokens: 25_000}}
+	f := newFakes()
+	if _, _, err := (Service{f, f}).Search(t.Context(), who, Input{Query: "q", Limit: chat.MaxResults}); err != nil {
+		t.Fatal(err)
+	}
+	if f.listTokens < 1<<40 {
+		t.Errorf("Search lists at most %d tokens", f.listTokens)
+	}
+	if _, _, err := (Service{f, f}).FindMemories(t.Context(), who, "q", chat.MaxResults, nil); err != nil {
+		t.Fatal(err)
+	}
+	if f.listTokens < 1<<40 {
+		t.Errorf("FindMemories lists at most %d tokens", f.listTokens)
 	}
 }
