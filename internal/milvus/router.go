@@ -96,11 +96,41 @@ func (r *Router) call(ctx context.Context, name string, fn func(Backend) error) 
 	}
 	admitted, probe := c.enter(r.now())
 	if !admitted {
-		return fault.New(fault.Unavailable, "the vector store of %s does not respond", describe(name))
+		return notResponding(name)
 	}
 	err = fn(c.index)
 	c.leave(r.now(), probe, responded(ctx, err))
 	return err
+}
+
+// administer is call for functions that may last for a minute. They do not probe a cell, because all
+// its other calls would fail meanwhile: a short call does.
+func (r *Router) administer(ctx context.Context, name string, fn func(Backend) error) error {
+	c, alone, err := r.find(name)
+	switch {
+	case err != nil:
+		return err
+	case alone:
+		return fn(c.index)
+	}
+	admitted, probe := c.enter(r.now())
+	if !admitted {
+		return notResponding(name)
+	}
+	if probe {
+		if err := c.ping(ctx); err != nil {
+			c.leave(r.now(), true, responded(ctx, err))
+			return err
+		}
+		c.leave(r.now(), true, unknown) // other calls than a ping may still fail
+	}
+	err = fn(c.index)
+	c.leave(r.now(), false, responded(ctx, err))
+	return err
+}
+
+func notResponding(name string) error {
+	return fault.New(fault.Unavailable, "the vector store of %s does not respond", describe(name))
 }
 
 func describe(name string) string {
@@ -129,6 +159,10 @@ func (r *Router) Ping(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	return c.ping(ctx)
+}
+
+func (c *cell) ping(ctx context.Context) error {
 	if x, ok := c.index.(*Index); ok {
 		return x.Ping(ctx)
 	}
@@ -174,7 +208,7 @@ func (r *Router) ListUser(ctx context.Context, scope tenant.Scope, p placement.L
 
 // Ensure implements placement.Partitions.
 func (r *Router) Ensure(ctx context.Context, p placement.Placement) (partitionID int64, err error) {
-	err = r.call(ctx, p.Cell, func(x Backend) error {
+	err = r.administer(ctx, p.Cell, func(x Backend) error {
 		partitionID, err = x.Ensure(ctx, p)
 		return err
 	})
@@ -183,7 +217,7 @@ func (r *Router) Ensure(ctx context.Context, p placement.Placement) (partitionID
 
 // Drop implements retrieve.Index and placement.Partitions.
 func (r *Router) Drop(ctx context.Context, p placement.Location) error {
-	return r.call(ctx, p.Cell, func(x Backend) error { return x.Drop(ctx, p) })
+	return r.administer(ctx, p.Cell, func(x Backend) error { return x.Drop(ctx, p) })
 }
 
 // Close ends all connections.
