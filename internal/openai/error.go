@@ -20,13 +20,7 @@ type StatusError struct {
 // newStatusError reads the message from a response. It removes the API key,
 // which some endpoints quote when they reject it.
 func newStatusError(status int, body []byte, key string) *StatusError {
-	var content struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	_ = json.Unmarshal(body, &content) // a proxy's response is often not JSON
-	message := content.Error.Message
+	message := messageOf(body)
 	if key != "" {
 		message = strings.ReplaceAll(message, key, "(key)")
 	}
@@ -34,6 +28,27 @@ func newStatusError(status int, body []byte, key string) *StatusError {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
 	return &StatusError{Status: status, Message: message}
+}
+
+// messageOf returns the message in the body of an error: {"error":{"message":"…"}} of OpenAI,
+// {"error":"…"} of text-embeddings-inference, {"message":"…"} of Cohere, or {"detail":"…"} of Jina.
+// It returns "" for other bodies, such as a list of errors with their inputs.
+func messageOf(body []byte) string {
+	var content struct {
+		Error   any `json:"error"`
+		Message any `json:"message"`
+		Detail  any `json:"detail"`
+	}
+	_ = json.Unmarshal(body, &content) // a proxy's response is often not JSON
+	for _, value := range []any{content.Error, content.Message, content.Detail} {
+		if object, ok := value.(map[string]any); ok {
+			value = object["message"]
+		}
+		if text, ok := value.(string); ok && text != "" {
+			return text
+		}
+	}
+	return ""
 }
 
 // Error returns the status and the endpoint's message.
