@@ -35,6 +35,19 @@ type Client struct {
 	base   *url.URL
 }
 
+// maxIdle is the maximum number of idle connections to an endpoint. The default of 2 would make most
+// concurrent requests over HTTP/1.1 open a connection, with a TLS handshake.
+const maxIdle = 64
+
+// httpClient is shared by all clients.
+var httpClient = &http.Client{Transport: newTransport()}
+
+func newTransport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert,errcheck // documented to be one
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, maxIdle
+	return t
+}
+
 // New returns a client. It does not connect and reads nothing from the
 // environment.
 func New(config Config) (*Client, error) {
@@ -120,7 +133,7 @@ func (c *Client) send(ctx context.Context, route string, content []byte) (*http.
 	if c.config.APIKey != "" {
 		req.Header.Set("Authorization", "Bearer "+c.config.APIKey)
 	}
-	return http.DefaultClient.Do(req)
+	return httpClient.Do(req)
 }
 
 // decode reads the body of a response into answer.
