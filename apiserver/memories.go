@@ -132,6 +132,7 @@ var docListMemories = doc{
 	description: "Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. " +
 		"A memory that a newer one replaces follows it in a search and has `supersededBy`. " +
 		"A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. " +
+		"With `query`, each page is a new search: pages can repeat or miss memories if the ranking changes between them, for example with the user's data or the server's cache. " +
 		"`X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",
 	params: []*huma.Param{
 		bucketParam("bucketId", "Only memories of this bucket."),

@@ -2120,7 +2120,7 @@ type ClientInterface interface {
 
 	// ListMemories List or search memories
 	//
-	// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. With `query`, each page is a new search: pages can repeat or miss memories if the ranking changes between them, for example with the user's data or the server's cache. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Scope: `read`.
 	//
@@ -2238,7 +2238,7 @@ type ClientInterface interface {
 
 	// ListMemoriesV2 List or search memories
 	//
-	// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. With `query`, each page is a new search: pages can repeat or miss memories if the ranking changes between them, for example with the user's data or the server's cache. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Scope: `read`.
 	//
@@ -3078,7 +3078,7 @@ func (c *Requests) ListMemoryVersions(ctx context.Context, memoryID string, para
 
 // ListMemories List or search memories
 //
-// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. With `query`, each page is a new search: pages can repeat or miss memories if the ranking changes between them, for example with the user's data or the server's cache. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Scope: `read`.
 //
@@ -3316,7 +3316,7 @@ func (c *Requests) GetUser(ctx context.Context, user string, reqEditors ...Reque
 
 // ListMemoriesV2 List or search memories
 //
-// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. With `query`, each page is a new search: pages can repeat or miss memories if the ranking changes between them, for example with the user's data or the server's cache. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Scope: `read`.
 //

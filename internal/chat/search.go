@@ -28,7 +28,7 @@ type SearchInput struct {
 	Query    string
 	Limit    int       // 1 to MaxResults
 	Skip     int       // results to omit
-	Depth    int       // results to rank if more than Limit. Pages of one depth come from the same ranking
+	Depth    int       // results to rank if more than Limit. The order of a ranking depends on it, so all pages need the same
 	Platform string    // "" for all
 	Around   int       // messages on either side, 0 to MaxAround
 	From, To time.Time // creation of conversations, To is exclusive; zero for no limit

@@ -49,7 +49,8 @@ func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput,
 
 // ranking ranks the matches of a query, as many as the page needs. The order of a ranking depends on
 // its depth, so a page beyond fewRanked has the first matches of the ranking that the pages
-// before it come from. The others follow as a deeper one orders them.
+// before it come from. The others follow as a deeper one orders them. A ranking also depends on
+// whether the units of the user are cached, so pages can differ from it if that changes.
 func (s *Service) ranking(ctx context.Context, who tenant.Identity, in ListInput) (retrieve.Result, error) {
 	first, err := s.rank(ctx, who, in, fewRanked)
 	if err != nil || !in.All && in.Skip < fewRanked && in.Count < fewRanked-in.Skip {
