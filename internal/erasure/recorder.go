@@ -164,10 +164,10 @@ func (r *Recorder) start(ctx context.Context, s State) (int64, error) {
 		return r.ledger.Last(), nil
 	case r.AcceptLoss && (s.Ledger != r.ledger.ID() || s.Position < r.ledger.After || s.Position > r.ledger.Last()):
 		r.Log.WarnContext(ctx, "applying a ledger that may lack erasures since the backup", "ledger", r.ledger.ID())
-		if s.Current {
-			return r.ledger.Last(), nil
+		if s.Ledger != r.ledger.ID() { // positions of another ledger say nothing
+			return r.ledger.After, nil
 		}
-		return r.ledger.After, nil
+		return min(max(s.Position, r.ledger.After), r.ledger.Last()), nil
 	case s.Ledger != r.ledger.ID():
 		return 0, lossError("the database was restored from a backup made with erasure ledger %s, but this is ledger %s", s.Ledger, r.ledger.ID())
 	case s.Position > r.ledger.Last():

@@ -250,14 +250,18 @@ func TestIncompleteLedgerIsRejected(t *testing.T) {
 	if n, err := l.Compact(start.Add(time.Hour)); n != 2 || err != nil {
 		t.Fatalf("Compact: %d, %v", n, err)
 	}
+	if err := l.Append([]erasure.Entry{{ID: uuid.NewString(), At: start, Kind: erasure.Memory, Tenant: "t", User: 1, Objects: []string{"three"}}}); err != nil {
+		t.Fatal(err)
+	}
 	_ = l.Close()
 	for name, tc := range map[string]struct {
 		reason, dir, want string
 		position          int64
+		repeated          []string // after the loss was accepted
 	}{
-		"Other":     {"the ledger of another database knows nothing", t.TempDir(), "made with erasure ledger", 0},
-		"Old":       {"a copy of the ledger lacks the latest entries", dir, "the ledger is an old copy", 3},
-		"Compacted": {"the backup is older than the kept entries", compacted, "were removed from the ledger", 0},
+		"Other":     {reason: "the ledger of another database knows nothing", dir: t.TempDir(), want: "made with erasure ledger"},
+		"Old":       {reason: "a copy of the ledger lacks the latest entries", dir: dir, want: "the ledger is an old copy", position: 3},
+		"Compacted": {reason: "the backup is older than the kept entries", dir: compacted, want: "were removed from the ledger", repeated: []string{"three"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -276,7 +280,39 @@ func TestIncompleteLedgerIsRejected(t *testing.T) {
 			if _, err := r.Attach(t.Context()); err != nil || !db.state.Current {
 				t.Errorf("%s: accepted: %v, served %t", tc.reason, err, db.state.Current)
 			}
+			if diff := cmp.Diff(tc.repeated, db.repeated); diff != "" {
+				t.Errorf("%s: repeated (-want +got):\n%s", tc.reason, diff)
+			}
 		})
+	}
+}
+
+// A snapshot keeps the identity of the database, so only its position shows that it was restored. The entries that
+// the ledger still has are repeated in it.
+func TestCompactedLedgerIsAppliedToSnapshot(t *testing.T) {
+	t.Parallel()
+	dir, s := t.TempDir(), &fakeStore{}
+	attach(t, dir, s)
+	snapshot := *s
+	s.erase("one", "two")
+	record(t, dir, s)
+	l, err := erasure.OpenLedger(dir, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.Compact(start.Add(time.Hour)); n != 2 || err != nil {
+		t.Fatalf("Compact: %d, %v", n, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.erase("three")
+	record(t, dir, s)
+	if _, err := open(t, erasure.Config{Store: &snapshot, Dir: dir, AcceptLoss: true}).Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"three"}, snapshot.repeated); diff != "" {
+		t.Errorf("repeated (-want +got):\n%s", diff)
 	}
 }
 
