@@ -10,6 +10,7 @@ import (
 var (
 	podLogs = regexp.MustCompile(`kubectl (?:(?:-n|--namespace)[ =]\S+ )?logs\b[^\n|` + "`" + `]*`)
 	byLabel = regexp.MustCompile(`\s(-l|--selector)[ =]`)
+	grepped = regexp.MustCompile(`grep "([^"]+)"`)
 	sql     = regexp.MustCompile("(?i)(`|\n *)(select|alter|update|delete from|insert into) ")
 )
 
@@ -28,6 +29,29 @@ func TestLogCommandsSetTail(t *testing.T) {
 	}
 	if commands < 10 {
 		t.Errorf("%d commands that print logs, want at least those of the runbooks", commands)
+	}
+}
+
+// TestGreppedMessagesExist checks that a message that a document searches for in logs is one of the product.
+func TestGreppedMessagesExist(t *testing.T) {
+	t.Parallel()
+	var logged strings.Builder
+	for section := range strings.SplitSeq(read(t, filepath.Join(root, "test/texts/testdata/texts.golden")), "\n## ") {
+		if kind, _, _ := strings.Cut(section, "\n"); kind == "log message" || kind == "message" || kind == "error" {
+			logged.WriteString(section)
+		}
+	}
+	var messages int
+	for _, file := range markdownFiles(t) {
+		for _, match := range grepped.FindAllStringSubmatch(read(t, file), -1) {
+			messages++
+			if !strings.Contains(logged.String(), match[1]) {
+				t.Errorf("%s searches for %q, which no log message or error contains", file, match[1])
+			}
+		}
+	}
+	if messages < 5 {
+		t.Errorf("%d messages, want at least those of the runbooks", messages)
 	}
 }
 

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // sealEvery is the interval at which pending records are sealed. It bounds how long a
@@ -16,32 +20,47 @@ const sealEvery = time.Second
 func Seal(ctx context.Context, s Store, log *slog.Logger) {
 	tick := time.NewTicker(sealEvery)
 	defer tick.Stop()
-	failing := false
+	failing := map[tenant.ID]bool{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		err := sealAll(ctx, s)
-		if err != nil && !failing && ctx.Err() == nil {
+		failures := sealAll(ctx, s)
+		if err := begun(failures, failing); err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "audit records are waiting to be sealed", "error", err)
 		}
-		failing = err != nil
+		clear(failing)
+		for id := range failures {
+			failing[id] = true
+		}
 	}
 }
 
-// sealAll seals the pending records of all tenants. A failure does not stop the others.
-func sealAll(ctx context.Context, s Store) error {
-	tenants, err := s.PendingTenants(ctx)
-	if err != nil {
-		return err
-	}
-	var failures []error
-	for _, id := range tenants {
-		if err := s.SealRecords(ctx, id, false); err != nil {
-			failures = append(failures, fmt.Errorf("tenant %s: %w", id, err))
+// begun returns the failures of tenants that did not fail before.
+func begun(failures map[tenant.ID]error, failing map[tenant.ID]bool) error {
+	var out []error
+	for _, id := range slices.Sorted(maps.Keys(failures)) {
+		if !failing[id] {
+			out = append(out, failures[id])
 		}
 	}
-	return errors.Join(failures...)
+	return errors.Join(out...)
+}
+
+// sealAll seals the pending records of all tenants and returns the failures, under no tenant if they cannot
+// be listed. A failure does not stop the others.
+func sealAll(ctx context.Context, s Store) map[tenant.ID]error {
+	tenants, err := s.PendingTenants(ctx)
+	if err != nil {
+		return map[tenant.ID]error{"": err}
+	}
+	failures := map[tenant.ID]error{}
+	for _, id := range tenants {
+		if err := s.SealRecords(ctx, id, false); err != nil {
+			failures[id] = fmt.Errorf("tenant %s: %w", id, err)
+		}
+	}
+	return failures
 }
