@@ -28,6 +28,8 @@ const (
 	// reportEvery is the interval at which journals are reported. It bounds what the loss
 	// of a node can lose.
 	reportEvery = 5 * time.Second
+	// clockError is how far the clock of the server may be ahead of that of the disk.
+	clockError = 24 * time.Hour
 	// stopTimeout bounds the last report.
 	stopTimeout = 5 * time.Second
 )
@@ -52,9 +54,10 @@ type Journal struct {
 	dir string
 	log *slog.Logger
 
-	mu   sync.RWMutex // held for writing while the file is replaced
-	file *os.File     // locked, so that other processes know that it is in use
-	full []*os.File   // replaced files, still locked, that wait for their report
+	mu   sync.Mutex
+	file *os.File   // locked, so that other processes know that it is in use
+	size int64      // of the whole entries in it
+	full []*os.File // replaced files, still locked, that wait for their report
 }
 
 // OpenJournal creates the directory if necessary. It must belong to one database. Without
@@ -74,7 +77,7 @@ func OpenJournal(dir string, log *slog.Logger) (*Journal, error) {
 // create creates a file and locks it.
 func (j *Journal) create() (*os.File, error) {
 	for {
-		f, err := os.OpenFile(filepath.Join(cmp.Or(j.dir, os.TempDir()), uuid.NewString()+suffix), os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600)
+		f, err := os.OpenFile(filepath.Join(cmp.Or(j.dir, os.TempDir()), uuid.NewString()+suffix), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("create request journal: %w", err)
 		}
@@ -107,11 +110,13 @@ func (j *Journal) Add(t tenant.ID, at time.Time) error {
 		return fmt.Errorf("count request: %w", err)
 	}
 	entry := binary.LittleEndian.AppendUint32(id[:], uint32(at.Unix()/86400)) //nolint:gosec // until the year 11 million
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	if _, err := j.file.Write(entry); err != nil {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	// If a full disk cuts an entry off, the next one overwrites it.
+	if _, err := j.file.WriteAt(entry, j.size); err != nil {
 		return fmt.Errorf("count request: %w", err)
 	}
+	j.size += entrySize
 	return nil
 }
 
@@ -185,7 +190,7 @@ func (j *Journal) replace() error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.full, j.file = append(j.full, j.file), next
+	j.full, j.file, j.size = append(j.full, j.file), next, 0
 	return nil
 }
 
@@ -225,9 +230,19 @@ func report(ctx context.Context, s RequestStore, f *os.File) error {
 	if err != nil {
 		return fmt.Errorf("report requests: %w", err)
 	}
+	stat, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("report requests: %w", err)
+	}
+	// A damaged entry may have a day that the store rejects, with all others of the file.
+	latest := stat.ModTime().Add(clockError)
 	requests := map[TenantDay]int64{}
 	for ; len(entries) >= entrySize; entries = entries[entrySize:] {
-		day := DayOf(time.Unix(int64(binary.LittleEndian.Uint32(entries[16:]))*86400, 0))
+		at := time.Unix(int64(binary.LittleEndian.Uint32(entries[16:]))*86400, 0)
+		if at.After(latest) {
+			continue
+		}
+		day := DayOf(at)
 		requests[TenantDay{tenant.ID(uuid.UUID(entries[:16]).String()), day}]++
 	}
 	if len(requests) == 0 {

@@ -1,18 +1,22 @@
 package metering_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 
 	"github.com/mnemo-dev/mnemo/internal/metering"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -20,7 +24,7 @@ import (
 
 const acme, globex tenant.ID = "018f0000-0000-7000-8000-000000000001", "018f0000-0000-7000-8000-000000000002"
 
-var monday = time.Date(2026, 5, 4, 23, 59, 59, 0, time.UTC)
+var monday = time.Date(2024, 5, 6, 23, 59, 59, 0, time.UTC)
 
 // counts is a store like postgres.DB. It counts each journal once, and may fail.
 type counts struct {
@@ -149,6 +153,77 @@ func TestJournalWithTornEntry(t *testing.T) {
 	report(t, open(t, dir), c)
 	if len(c.total) != 0 {
 		t.Errorf("requests %v, want none", c.total)
+	}
+}
+
+// A full disk may cut an entry off. It is no request, and later entries are counted as they are. The test is not
+// parallel, because the limit that stands in for the disk applies to the process.
+func TestJournalOnFullDisk(t *testing.T) {
+	j, c := open(t, t.TempDir()), newCounts()
+	add(t, j, acme, monday)
+	full(t, 30, func() {
+		for range 2 {
+			if err := j.Add(globex, monday); err == nil {
+				t.Error("a request was counted on a full disk")
+			}
+		}
+	})
+	add(t, j, globex, monday)
+	add(t, j, acme, monday)
+	full(t, 70, func() {
+		if err := j.Add(globex, monday); err == nil {
+			t.Error("a request was counted on a full disk")
+		}
+	})
+	report(t, j, c)
+	add(t, j, acme, monday)
+	report(t, j, c)
+	want := map[metering.TenantDay]int64{{Tenant: acme, Day: metering.DayOf(monday)}: 3, {Tenant: globex, Day: metering.DayOf(monday)}: 1}
+	if diff := gocmp.Diff(want, c.total); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+// full calls fn while no file can be larger than size.
+func full(t *testing.T, size uint64, fn func()) {
+	t.Helper()
+	signal.Ignore(unix.SIGXFSZ)
+	defer signal.Reset(unix.SIGXFSZ)
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	fn()
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An entry with a day in the future is damaged. It does not prevent the report of the others.
+func TestJournalWithDamagedEntry(t *testing.T) {
+	t.Parallel()
+	dir, c := t.TempDir(), newCounts()
+	j := open(t, dir)
+	add(t, j, acme, monday)
+	j.Crash()
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("files: %v, %v", names, err)
+	}
+	entry, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := slices.Concat(bytes.Repeat([]byte{0xff}, len(entry)), entry)
+	if err := os.WriteFile(names[0], damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report(t, open(t, dir), c)
+	if diff := gocmp.Diff(map[metering.TenantDay]int64{{Tenant: acme, Day: metering.DayOf(monday)}: 1}, c.total); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 
