@@ -15,7 +15,7 @@ const (
 	Tenant       Kind = "tenant"       // all data of a tenant
 	User         Kind = "user"         // all data of a user
 	Access       Kind = "access"       // a user without access whose data is retained
-	Account      Kind = "account"      // everything a user owned; the user stays
+	Account      Kind = "account"      // everything a user owned until Until: the number of the newest memory; the user stays
 	Conversation Kind = "conversation" // ids
 	Memory       Kind = "memory"       // ids
 	Bucket       Kind = "bucket"       // ids

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,9 +53,6 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 		if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("notify replicas: %w", err)
 		}
-		if err := q.RecordAccountErasure(ctx, db.RecordAccountErasureParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
-			return fmt.Errorf("record erasure: %w", err)
-		}
 		if err := appendAudit(ctx, q, scope, audit.AccountDelete); err != nil {
 			return err
 		}
@@ -66,6 +64,12 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 			return orUnknown(err, scope.Tenant)
 		}
 		cutoff = account.PurgeCutoff{Memory: row.MemorySeq, At: row.At.UTC()}
+		err = q.RecordAccountErasure(ctx, db.RecordAccountErasureParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Objects: []string{strconv.FormatInt(cutoff.Memory, 10)}, UpTo: cutoff.At,
+		})
+		if err != nil {
+			return fmt.Errorf("record erasure: %w", err)
+		}
 		opts := insertOpts(queue.Purges)
 		opts.ScheduledAt = time.Now().Add(purgeJobDelay)
 		job, err := a.jobs.InsertTx(ctx, tx, account.PurgeArgs{Tenant: scope.Tenant, User: scope.User, Cutoff: cutoff}, opts)

@@ -192,7 +192,7 @@ func (e Erasures) Replay(ctx context.Context, x erasure.Entry) error {
 	case erasure.User:
 		err = e.replayUser(ctx, scope)
 	case erasure.Account:
-		err = e.replayAccount(ctx, scope)
+		err = e.replayAccount(ctx, scope, x)
 	case erasure.Conversation:
 		_, err = e.Conversations().Delete(ctx, scope, x.Objects)
 	case erasure.Memory:
@@ -242,13 +242,47 @@ func (e Erasures) replayUser(ctx context.Context, scope tenant.Scope) error {
 	return e.PurgeUser(ctx, scope)
 }
 
-func (e Erasures) replayAccount(ctx context.Context, scope tenant.Scope) error {
-	cutoff, err := e.Accounts().BeginPurge(ctx, scope)
+// replayAccount deletes what the account contained when it was erased, and nothing that was stored later.
+func (e Erasures) replayAccount(ctx context.Context, scope tenant.Scope, x erasure.Entry) error {
+	var cutoff account.PurgeCutoff
+	err := e.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		var err error
+		if cutoff, err = cutoffOf(ctx, q, scope, x); err != nil {
+			return err
+		}
+		err = q.RepeatAccountErasure(ctx, db.RepeatAccountErasureParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Memory: cutoff.Memory, UpTo: cutoff.At,
+		})
+		if err != nil {
+			return err
+		}
+		return appendAudit(ctx, q, scope, audit.AccountDelete)
+	})
 	if err != nil {
 		return err
 	}
 	_, err = account.Purge(ctx, e.Accounts(), scope, cutoff)
 	return err
+}
+
+// cutoffOf returns the cutoff with which an account was erased. It returns NotFound if the user does not exist. An entry
+// of an early version has no cutoff, and erases everything.
+func cutoffOf(ctx context.Context, q *db.Queries, scope tenant.Scope, x erasure.Entry) (account.PurgeCutoff, error) {
+	row, err := q.MarkAccount(ctx, db.MarkAccountParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+	if err != nil {
+		return account.PurgeCutoff{}, orUnknown(err, scope.Tenant)
+	}
+	if x.Until == nil || len(x.Objects) != 1 {
+		return account.PurgeCutoff{Memory: row.MemorySeq, At: row.At}, nil
+	}
+	number, err := strconv.ParseInt(x.Objects[0], 10, 64)
+	if err != nil {
+		return account.PurgeCutoff{}, fmt.Errorf("read number of memory: %w", err)
+	}
+	return account.PurgeCutoff{Memory: number, At: *x.Until}, nil
 }
 
 // replayBuckets deletes buckets. A default bucket is deleted only together with

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -34,16 +35,22 @@ func pendingErasures(t *testing.T, db *postgres.DB) []erasure.Entry {
 	return entries
 }
 
-// restore restores a dump and repeats the erasures in it.
-func restore(t *testing.T, dump string, entries []erasure.Entry) *testBundle {
+// openBundle opens a database with its tenants.
+func openBundle(t *testing.T, d postgrestest.Database) *testBundle {
 	t.Helper()
-	d := postgrestest.Restore(t, dump)
 	b := &testBundle{DB: postgrestest.Open(t, d)}
 	var err error
 	if b.owner, err = pgxpool.New(t.Context(), d.OwnerURL); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.owner.Close)
+	return b
+}
+
+// restore restores a dump and repeats the erasures in it.
+func restore(t *testing.T, dump string, entries []erasure.Entry) *testBundle {
+	t.Helper()
+	b := openBundle(t, postgrestest.Restore(t, dump))
 	store := b.Erasures()
 	if err := store.BeginReplay(t.Context()); err != nil {
 		t.Fatal(err)
@@ -57,6 +64,69 @@ func restore(t *testing.T, dump string, entries []erasure.Entry) *testBundle {
 	}
 	b.checkCounters(t)
 	return b
+}
+
+// An account is erased up to the time of its erasure. What its user stored since survives a ledger that is repeated
+// although the backup reflects it, and what a restored database stores afterwards is not erased by a repetition.
+func TestAccountErasureEndsAtItsTime(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	g := newGrantIn(t, setupIn(t, d, nil))
+	attachLedger(t, g.DB)
+	fill := func(b *testBundle, mark string) {
+		t.Helper()
+		b.fillAccount(t, g.scope, mark)
+		b.merge(t, g.scope, b.remember(t, g.scope, mark+" kept", nil), b.remember(t, g.scope, mark+" merged", nil))
+	}
+	rows := func(b *testBundle, scope tenant.Scope) map[string]int {
+		t.Helper()
+		out := b.rowsOfUser(t, scope)
+		for _, table := range []string{"user_tokens", "oauth_grants", "extractions", "imports"} {
+			out[table] = b.count(t, "select count(*) from "+table+" where user_id = $1", int64(scope.User))
+		}
+		return out
+	}
+	fill(g.testBundle, "before")
+	g.upload(t, g.scope)
+	g.extract(t, g.scope)
+	exec(t, g.owner, "update extractions set input = null, finished_at = now()")
+	g.token(t, 1)
+	g.fillAccount(t, g.users[1], "bob")
+	theirs := rows(g.testBundle, g.users[1])
+	before := postgrestest.Dump(t, d)
+	g.purge(t, g.scope)
+	erased := rows(g.testBundle, g.scope)
+	entries := pendingErasures(t, g.DB)
+	fill(g.testBundle, "after")
+	g.token(t, 2)
+	want := rows(g.testBundle, g.scope)
+	// An imported export keeps the times of its memories.
+	exec(t, g.owner, "update memories set created_at = '2020-01-01', updated_at = '2020-01-01' where user_id = $1", int64(g.scope.User))
+	after := postgrestest.Dump(t, d)
+
+	restored := restore(t, before, entries)
+	if diff := cmp.Diff(erased, rows(restored, g.scope)); diff != "" {
+		t.Errorf("rows after the repetition in an earlier backup (-want +got):\n%s", diff)
+	}
+	fill(restored, "after")
+	stored := rows(restored, g.scope)
+	for _, e := range entries {
+		if err := restored.Erasures().Replay(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(stored, rows(restored, g.scope)); diff != "" {
+		t.Errorf("rows that were stored after the repetition (-want +got):\n%s", diff)
+	}
+	later := restore(t, after, entries)
+	if diff := cmp.Diff(want, rows(later, g.scope)); diff != "" {
+		t.Errorf("rows that were stored after the erasure (-want +got):\n%s", diff)
+	}
+	for _, b := range []*testBundle{restored, later} {
+		if diff := cmp.Diff(theirs, rows(b, g.users[1])); diff != "" {
+			t.Errorf("rows of another user (-want +got):\n%s", diff)
+		}
+	}
 }
 
 // TestAccessEndsAgain covers the revocations that TestErasureSurvivesRestore

@@ -194,17 +194,54 @@ func (q *Queries) ReadErasureLedger(ctx context.Context, restoreID string) (Read
 }
 
 const recordAccountErasure = `-- name: RecordAccountErasure :exec
-insert into erasures (kind, tenant_id, user_id)
-select 'account', $1::uuid, $2::bigint from erasure_ledger where ledger is not null
+insert into erasures (kind, tenant_id, user_id, objects, until)
+select 'account', $1::uuid, $2::bigint, $3::text[], $4::timestamptz from erasure_ledger where ledger is not null
 `
 
 type RecordAccountErasureParams struct {
 	TenantID string
 	UserID   int64
+	Objects  []string
+	UpTo     time.Time
 }
 
 func (q *Queries) RecordAccountErasure(ctx context.Context, arg RecordAccountErasureParams) error {
-	_, err := q.db.Exec(ctx, recordAccountErasure, arg.TenantID, arg.UserID)
+	_, err := q.db.Exec(ctx, recordAccountErasure,
+		arg.TenantID,
+		arg.UserID,
+		arg.Objects,
+		arg.UpTo,
+	)
+	return err
+}
+
+const repeatAccountErasure = `-- name: RepeatAccountErasure :exec
+with ended as (
+    delete from imports i where i.tenant_id = $2 and i.user_id = $3 and i.started_at <= $4
+        and (i.finished_at is null or i.finished_at > $4 or not i.stored)
+), extracted as (
+    delete from extractions x where x.tenant_id = $2 and x.user_id = $3 and x.created_at <= $4
+), revoked as (
+    delete from user_tokens t where t.tenant_id = $2 and t.user_id = $3 and t.created_at <= $4
+)
+update users u set memory_seq = greatest(u.memory_seq, $1::bigint) where u.tenant_id = $2 and u.id = $3
+`
+
+type RepeatAccountErasureParams struct {
+	Memory   int64
+	TenantID string
+	UserID   int64
+	UpTo     time.Time
+}
+
+// Deletes what BeginPurge deleted. Memories that are stored later have greater numbers than the erased ones.
+func (q *Queries) RepeatAccountErasure(ctx context.Context, arg RepeatAccountErasureParams) error {
+	_, err := q.db.Exec(ctx, repeatAccountErasure,
+		arg.Memory,
+		arg.TenantID,
+		arg.UserID,
+		arg.UpTo,
+	)
 	return err
 }
 

@@ -33,8 +33,8 @@ delete from erasures where id = any(@ids::uuid[]);
 select extract(epoch from coalesce(now() - min(at), interval '0'))::float8 as seconds from erasures;
 
 -- name: RecordAccountErasure :exec
-insert into erasures (kind, tenant_id, user_id)
-select 'account', @tenant_id::uuid, @user_id::bigint from erasure_ledger where ledger is not null;
+insert into erasures (kind, tenant_id, user_id, objects, until)
+select 'account', @tenant_id::uuid, @user_id::bigint, @objects::text[], @up_to::timestamptz from erasure_ledger where ledger is not null;
 
 -- name: SkipObjectErasures :exec
 -- Until the end of the transaction, whose deletions have a record as a whole.
@@ -68,6 +68,18 @@ where id = @id and state <> 'purging';
 
 -- name: RepeatUserErasure :execrows
 update users set active = false, purging = true, name = 'purging-' || id where tenant_id = @tenant_id and id = @id and not purging;
+
+-- name: RepeatAccountErasure :exec
+-- Deletes what BeginPurge deleted. Memories that are stored later have greater numbers than the erased ones.
+with ended as (
+    delete from imports i where i.tenant_id = @tenant_id and i.user_id = @user_id and i.started_at <= @up_to
+        and (i.finished_at is null or i.finished_at > @up_to or not i.stored)
+), extracted as (
+    delete from extractions x where x.tenant_id = @tenant_id and x.user_id = @user_id and x.created_at <= @up_to
+), revoked as (
+    delete from user_tokens t where t.tenant_id = @tenant_id and t.user_id = @user_id and t.created_at <= @up_to
+)
+update users u set memory_seq = greatest(u.memory_seq, @memory::bigint) where u.tenant_id = @tenant_id and u.id = @user_id;
 
 -- name: RepeatDeactivation :exec
 update users set active = false where tenant_id = @tenant_id and id = @id and active;
