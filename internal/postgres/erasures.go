@@ -196,7 +196,7 @@ func (e Erasures) Replay(ctx context.Context, x erasure.Entry) error {
 	case erasure.Conversation:
 		_, err = e.Conversations().Delete(ctx, scope, x.Objects)
 	case erasure.Memory:
-		_, err = e.Memories().Delete(ctx, scope, x.Objects)
+		err = e.replayMemories(ctx, scope, x.Objects)
 	case erasure.Bucket:
 		err = e.replayBuckets(ctx, scope, x.Objects)
 	default:
@@ -283,6 +283,27 @@ func cutoffOf(ctx context.Context, q *db.Queries, scope tenant.Scope, x erasure.
 		return account.PurgeCutoff{}, fmt.Errorf("read number of memory: %w", err)
 	}
 	return account.PurgeCutoff{Memory: number, At: *x.Until}, nil
+}
+
+// replayMemories deletes memories. It first restores what is merged into them: their user did so after the backup, or
+// deleted it, too, which has an entry of its own.
+func (e Erasures) replayMemories(ctx context.Context, scope tenant.Scope, ids []string) error {
+	m := e.Memories()
+	err := e.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
+			return err
+		}
+		merged, err := q.LockMergedIntoOthers(ctx, db.LockMergedIntoOthersParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: parseIDs(ids)})
+		if err != nil || len(merged) == 0 {
+			return err
+		}
+		return m.unmerge(ctx, tx, q, scope, merged)
+	})
+	if err != nil {
+		return fmt.Errorf("restore merged memories: %w", err)
+	}
+	_, err = m.Delete(ctx, scope, ids)
+	return err
 }
 
 // replayBuckets deletes buckets. A default bucket is deleted only together with

@@ -129,6 +129,41 @@ func TestAccountErasureEndsAtItsTime(t *testing.T) {
 	}
 }
 
+// The deletion of a memory does not include memories that its user had restored from it since the backup.
+func TestUnmergedMemoriesSurviveRepeatedDeletion(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	attachLedger(t, b.DB)
+	scope := b.users[0]
+	kept, unmerged, nested := b.remember(t, scope, "a", nil), b.full(t, scope, "b"), b.remember(t, scope, "c", nil)
+	deleted, inDeleted, out := b.full(t, scope, "d"), b.remember(t, scope, "e", nil), b.remember(t, scope, "f", nil)
+	b.merge(t, scope, unmerged, nested)
+	b.merge(t, scope, deleted, inDeleted, out)
+	b.merge(t, scope, kept, unmerged, deleted)
+	theirs := b.remember(t, b.users[1], "a", nil)
+	b.merge(t, b.users[1], theirs, b.remember(t, b.users[1], "b", nil))
+	dump := postgrestest.Dump(t, d)
+
+	b.unmerge(t, scope, deleted, out)
+	b.unmerge(t, scope, kept, unmerged)
+	b.forget(t, scope, kept)
+	restored := restore(t, dump, pendingErasures(t, b.DB))
+	for _, id := range []string{unmerged, out} {
+		restored.get(t, scope, id)
+	}
+	if diff := cmp.Diff([]string{nested}, restored.mergedInto(t, scope, unmerged)); diff != "" {
+		t.Errorf("memories merged into one that was restored (-want +got):\n%s", diff)
+	}
+	gone := []string{kept, deleted, inDeleted}
+	if n := restored.count(t, "select (select count(*) from memories where id = any($1)) + (select count(*) from merged_memories where id = any($1))", gone); n != 0 {
+		t.Errorf("%d deleted memories are left", n)
+	}
+	if n := len(restored.mergedInto(t, b.users[1], theirs)); n != 1 {
+		t.Errorf("another user has %d merged memories, want 1", n)
+	}
+}
+
 // TestAccessEndsAgain covers the revocations that TestErasureSurvivesRestore
 // (cmd/mnemo) does not.
 func TestAccessEndsAgain(t *testing.T) {

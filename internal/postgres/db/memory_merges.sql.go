@@ -283,6 +283,39 @@ func (q *Queries) LockMerged(ctx context.Context, arg LockMergedParams) ([]strin
 	return items, nil
 }
 
+const lockMergedIntoOthers = `-- name: LockMergedIntoOthers :many
+select id from merged_memories
+where tenant_id = $1 and user_id = $2 and merged_into = any($3::uuid[]) and id <> all($3)
+order by seq for update
+`
+
+type LockMergedIntoOthersParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []string
+}
+
+// Those merged into one of the ids, except the ids.
+func (q *Queries) LockMergedIntoOthers(ctx context.Context, arg LockMergedIntoOthersParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, lockMergedIntoOthers, arg.TenantID, arg.UserID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const mergedAmong = `-- name: MergedAmong :many
 select id, merged_into from merged_memories where tenant_id = $1 and user_id = $2 and id = any($3::uuid[])
 `

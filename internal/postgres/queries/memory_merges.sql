@@ -53,6 +53,12 @@ select id from merged_memories
 where tenant_id = @tenant_id and user_id = @user_id and merged_into = @kept and (cardinality(@ids::uuid[]) = 0 or id = any(@ids))
 order by seq for update;
 
+-- name: LockMergedIntoOthers :many
+-- Those merged into one of the ids, except the ids.
+select id from merged_memories
+where tenant_id = @tenant_id and user_id = @user_id and merged_into = any(@ids::uuid[]) and id <> all(@ids)
+order by seq for update;
+
 -- name: RestoreMerged :many
 insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at,
     agent_id, run_id, tags, metadata, attribute_bytes)
