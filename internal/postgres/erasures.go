@@ -143,16 +143,22 @@ func (d *DB) StopErasures(ctx context.Context) error {
 func (e Erasures) BeginReplay(ctx context.Context) error {
 	var tenants []string
 	err := e.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
-		if err := q.CloseErasureLedger(ctx); err != nil {
+		row, err := q.ReadErasureLedger(ctx, e.config.RestoreID)
+		if err != nil {
 			return err
 		}
-		if err := q.SkipIDs(ctx); err != nil {
+		closed, err := q.CloseErasureLedger(ctx, row.Identity)
+		if err != nil {
 			return err
+		}
+		if closed > 0 { // not when a failed replay is repeated, which may happen every second
+			if err := q.SkipIDs(ctx); err != nil {
+				return err
+			}
 		}
 		if err := q.DeletePlatformSessions(ctx); err != nil {
 			return err
 		}
-		var err error
 		tenants, err = q.AllTenants(ctx)
 		return err
 	})

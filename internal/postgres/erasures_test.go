@@ -13,6 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -313,6 +314,33 @@ func TestIDsAreNotReusedAfterRestore(t *testing.T) {
 	units := restored.unitsOf(t, restored.remember(t, b.users[0], "new", nil))
 	if units[0] <= lost[0] {
 		t.Errorf("unit %d was assigned again after the restore, want ids above %d", units[0], lost[0])
+	}
+}
+
+// A failed replay is repeated every second. It must not use up the ids.
+func TestIDsAreSkippedOncePerRestore(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	attachLedger(t, b.DB)
+	dump := postgrestest.Dump(t, d)
+	unit := func(d postgrestest.Database, replays int) retrieve.UnitID {
+		t.Helper()
+		restored := openBundle(t, d)
+		for range replays {
+			if err := restored.Erasures().BeginReplay(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return restored.unitsOf(t, restored.remember(t, b.users[0], fmt.Sprint("memory ", restored.count(t, "select count(*) from memories")), nil))[0]
+	}
+	once := postgrestest.Restore(t, dump)
+	first := unit(once, 1)
+	if again := unit(once, 3); again > first+100 {
+		t.Errorf("unit %d after repeated replays, want one soon after %d", again, first)
+	}
+	if later := unit(postgrestest.Restore(t, postgrestest.Dump(t, once)), 1); later < first+1e9 {
+		t.Errorf("unit %d after another restore, want one after %d", later, first+1e9)
 	}
 }
 

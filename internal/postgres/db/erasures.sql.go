@@ -52,13 +52,17 @@ func (q *Queries) AllTenants(ctx context.Context) ([]string, error) {
 	return items, nil
 }
 
-const closeErasureLedger = `-- name: CloseErasureLedger :exec
-update erasure_ledger set database = ''
+const closeErasureLedger = `-- name: CloseErasureLedger :execrows
+update erasure_ledger set database = 'closed ' || $1::text where database <> 'closed ' || $1::text
 `
 
-func (q *Queries) CloseErasureLedger(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, closeErasureLedger)
-	return err
+// Changes nothing if the same restored database was closed before.
+func (q *Queries) CloseErasureLedger(ctx context.Context, identity string) (int64, error) {
+	result, err := q.db.Exec(ctx, closeErasureLedger, identity)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const deleteErasures = `-- name: DeleteErasures :execrows

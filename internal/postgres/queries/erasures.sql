@@ -11,8 +11,9 @@ from erasure_ledger l, pg_control_system() c;
 with removed as (delete from erasures)
 update erasure_ledger set ledger = null, position = 0, database = @database;
 
--- name: CloseErasureLedger :exec
-update erasure_ledger set database = '';
+-- name: CloseErasureLedger :execrows
+-- Changes nothing if the same restored database was closed before.
+update erasure_ledger set database = 'closed ' || @identity::text where database <> 'closed ' || @identity::text;
 
 -- name: SetErasureLedger :exec
 update erasure_ledger set ledger = @ledger::uuid, position = @position, database = @database;
