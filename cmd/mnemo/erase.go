@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -33,8 +35,8 @@ const (
 type eraseCommand struct {
 	databaseFlags
 	milvusFlags
-	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID. Without --user, the whole tenant, which must be retained."`
-	User   string `help:"User of the tenant: the name or email address. Remove the user from the Tenant first; otherwise the operator re-creates it without data."`
+	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID. Without --user, the whole tenant, which must be retained or being purged."`
+	User   string `help:"User of the tenant: the name or email address, or the ID to repeat an erasure. Remove the user from the Tenant first; otherwise the operator re-creates it without data."`
 	Format string `enum:"text,json" default:"text" help:"Format of the receipt: ${enum}."`
 	Yes    bool   `help:"Skip the confirmation."`
 
@@ -68,14 +70,14 @@ func (c *eraseCommand) Run(ctx context.Context, log *slog.Logger) error {
 	defer func() { _ = index.Close() }()
 	e := eraser{db: db, index: index, scope: scope, resource: resource, indexLost: c.IndexLost}
 	receipt, err := e.run(ctx)
-	if err != nil {
+	if receipt.BeganAt.IsZero() {
 		return err
 	}
-	if err := c.print(os.Stdout, receipt); err != nil {
-		return err
+	if err := errors.Join(err, c.print(os.Stdout, receipt)); err != nil {
+		return e.incomplete(err)
 	}
 	if n := receipt.Remaining(); n > 0 {
-		return fault.New(fault.Unavailable, "%d objects remain; run the command again", n)
+		return e.incomplete(fault.New(fault.Unavailable, "%d objects remain", n))
 	}
 	return nil
 }
@@ -95,6 +97,9 @@ func (c *eraseCommand) find(ctx context.Context, db *postgres.DB) (tenant.Scope,
 		return tenant.Scope{}, "", err
 	}
 	scope, err := db.FindUser(ctx, record.ID, c.User)
+	if id, failed := strconv.ParseInt(c.User, 10, 64); failed == nil && fault.Is(err, fault.NotFound) {
+		scope, err = db.FindErasedUser(ctx, record.ID, tenant.UserID(id))
+	}
 	return scope, record.Resource, err
 }
 
@@ -108,53 +113,78 @@ type eraser struct {
 	indexLost bool
 }
 
+// run erases and counts. If it fails before anything was erased, the receipt is empty.
 func (e *eraser) run(ctx context.Context) (erasure.Receipt, error) {
-	r := erasure.Receipt{Tenant: e.scope.Tenant, User: e.scope.User, BeganAt: time.Now().UTC(), Kept: postgres.KeptAfterErasure(e.scope)}
-	var err error
-	if r.Stores, err = e.db.CountErasable(ctx, e.scope); err != nil {
-		return r, err
+	began := time.Now().UTC()
+	rows, err := e.db.CountErasable(ctx, e.scope)
+	if err != nil {
+		return erasure.Receipt{}, err
 	}
 	if e.locations, err = e.db.Locations(ctx, e.scope.Tenant); err != nil {
-		return r, err
+		return erasure.Receipt{}, err
 	}
 	vectors, err := e.countVectors(ctx)
 	if err != nil {
-		return r, err
+		return erasure.Receipt{}, err
 	}
 	if err := e.checkIndex(ctx, vectors); err != nil {
-		return r, err
+		return erasure.Receipt{}, err
 	}
-	if err := e.erase(ctx); err != nil {
-		return r, err
+	err = e.eraseAll(ctx, rows, vectors)
+	r := erasure.Receipt{
+		Tenant: e.scope.Tenant, User: e.scope.User, BeganAt: began, Stores: slices.Concat(rows, vectors), Kept: postgres.KeptAfterErasure(e.scope),
 	}
-	rows := r.Stores
+	if err == nil && r.Remaining() == 0 {
+		r.FinishedAt = time.Now().UTC()
+	}
+	return r, err
+}
+
+// eraseAll erases and updates the counts, until nothing remains or for a number of attempts.
+func (e *eraser) eraseAll(ctx context.Context, rows, vectors []erasure.Count) error {
+	err := e.erase(ctx)
 	for attempt := range eraseAttempts {
 		if attempt > 0 {
 			select {
 			case <-ctx.Done():
-				return r, ctx.Err()
+				return ctx.Err()
 			case <-time.After(erasePause):
 			}
 		}
-		if err := e.finish(ctx); err != nil {
-			return r, err
+		if err == nil {
+			err = e.finish(ctx)
 		}
-		if err := e.db.Recount(ctx, e.scope.Tenant, rows); err != nil {
-			return r, err
+		if failed := e.recount(ctx, rows, vectors); err == nil { // also after a failure, for the receipt
+			err = failed
 		}
-		after, err := e.countVectors(ctx)
-		if err != nil {
-			return r, err
-		}
-		for i := range vectors {
-			vectors[i].After = after[i].Before
-		}
-		if r.Stores = slices.Concat(rows, vectors); r.Remaining() == 0 {
-			break
+		if err != nil || (erasure.Receipt{Stores: slices.Concat(rows, vectors)}).Remaining() == 0 {
+			return err
 		}
 	}
-	r.FinishedAt = time.Now().UTC()
-	return r, nil
+	return nil
+}
+
+// recount sets After of the rows, and then of the vectors.
+func (e *eraser) recount(ctx context.Context, rows, vectors []erasure.Count) error {
+	if err := e.db.Recount(ctx, e.scope.Tenant, rows); err != nil {
+		return err
+	}
+	after, err := e.countVectors(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range vectors {
+		vectors[i].After = after[i].Before
+	}
+	return nil
+}
+
+// incomplete adds to an error how the erasure is repeated. Names may be those of others by then.
+func (e *eraser) incomplete(err error) error {
+	if e.scope.User != 0 {
+		return fmt.Errorf("the erasure is incomplete; repeat it with `mnemo erase --tenant %s --user %d`: %w", e.scope.Tenant, e.scope.User, err)
+	}
+	return fmt.Errorf("the erasure is incomplete; repeat it with `mnemo erase --tenant %s`: %w", e.scope.Tenant, err)
 }
 
 // checkIndex returns an error if Milvus has none of the vectors that PostgreSQL records:
@@ -207,7 +237,7 @@ func (e *eraser) finish(ctx context.Context) error {
 	return e.db.EraseJobs(ctx, e.scope)
 }
 
-// countVectors counts the vectors at each location, as Before.
+// countVectors counts the vectors at each location, as Before and After.
 func (e *eraser) countVectors(ctx context.Context) ([]erasure.Count, error) {
 	var out []erasure.Count
 	for _, at := range e.locations {
@@ -230,6 +260,7 @@ func (e *eraser) countVectors(ctx context.Context) ([]erasure.Count, error) {
 			}
 			after = ids[len(ids)-1]
 		}
+		count.After = count.Before
 		out = append(out, count)
 	}
 	return out, nil
@@ -243,9 +274,11 @@ func (c *eraseCommand) print(to io.Writer, r erasure.Receipt) error {
 		out.SetIndent("", "  ")
 		return out.Encode(r)
 	}
-	fmt.Fprintf(to, "Tenant %s, %s, erased from %s to %s\n\n", r.Tenant,
-		cmp.Or(map[bool]string{true: "all users"}[r.User == 0], fmt.Sprintf("user %d", r.User)),
-		r.BeganAt.Format(time.RFC3339), r.FinishedAt.Format(time.RFC3339))
+	period := fmt.Sprintf("erased from %s to %s", r.BeganAt.Format(time.RFC3339), r.FinishedAt.Format(time.RFC3339))
+	if r.FinishedAt.IsZero() {
+		period = fmt.Sprintf("erasure begun at %s, incomplete", r.BeganAt.Format(time.RFC3339))
+	}
+	fmt.Fprintf(to, "Tenant %s, %s, %s\n\n", r.Tenant, cmp.Or(map[bool]string{true: "all users"}[r.User == 0], fmt.Sprintf("user %d", r.User)), period)
 	w := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "STORE\tBEFORE\tAFTER\tQUERY")
 	for _, s := range r.Stores {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,71 @@ func TestEraseUser(t *testing.T) {
 	}
 	e.expectIndexed(t, tn.ID, len(tn.Users)-1)
 	e.expectError(t, "has no user", "erase", "--yes", "--tenant", string(tn.ID), "--user", "alice")
+	again, _ := e.receipt(t, "--tenant", string(tn.ID), "--user", fmt.Sprint(tn.Users[0].ID))
+	if again.Remaining() != 0 || again.FinishedAt.IsZero() || len(again.Stores) == 0 {
+		t.Errorf("the receipt of a repeated erasure is %+v, want that nothing remains", again)
+	}
+	e.expectError(t, "is named bob", "erase", "--yes", "--tenant", string(tn.ID), "--user", fmt.Sprint(tn.Users[1].ID))
+	e.expectIndexed(t, tn.ID, len(tn.Users)-1)
+}
+
+// An erasure that fails after it began prints what remains, and how it is repeated.
+func TestEraseAfterFailure(t *testing.T) {
+	for name, tc := range map[string]struct {
+		user  bool
+		store string // in which something remains
+	}{"user": {true, "memories"}, "tenant": {false, "tenants"}} {
+		t.Run(name, func(t *testing.T) {
+			e, tn := erasable(t)
+			e.exec(t, "create function test_fail() returns trigger language plpgsql as $$ begin raise exception 'cannot delete'; end $$")
+			e.exec(t, "create trigger test_fail before delete on memories execute function test_fail()")
+			first, again := []string{"--tenant", tn.Namespace + "/" + tn.Name}, []string{"--tenant", string(tn.ID)}
+			if tc.user {
+				first, again = append(first, "--user", "alice"), append(again, "--user", fmt.Sprint(tn.Users[0].ID))
+			} else if _, err := e.db.Retire(t.Context(), tn.ID, tenant.Retain); err != nil {
+				t.Fatal(err)
+			}
+			out, err := e.tryMnemo(t, append([]string{"erase", "--yes", "--format", "json"}, first...)...)
+			if err == nil || !strings.Contains(err.Error(), "`mnemo erase "+strings.Join(again, " ")+"`") || !strings.Contains(err.Error(), "cannot delete") {
+				t.Errorf("erase: %v, want the cause and how to repeat it", err)
+			}
+			var r erasure.Receipt
+			if err := json.Unmarshal([]byte(out), &r); err != nil {
+				t.Fatalf("receipt of the failure: %v in %q", err, out)
+			}
+			if !r.FinishedAt.IsZero() || !slices.ContainsFunc(r.Stores, func(c erasure.Count) bool { return c.Store == tc.store && c.After > 0 }) {
+				t.Errorf("receipt of the failure: %+v, want %s that remain", r, tc.store)
+			}
+			e.exec(t, "drop trigger test_fail on memories")
+			last, stores := e.receipt(t, again...)
+			if last.Remaining() != 0 || last.FinishedAt.IsZero() || stores["vectors"].Before == 0 {
+				t.Errorf("receipt of the repetition: %+v, want that nothing remains", last)
+			}
+		})
+	}
+}
+
+// The vector store may fail after all rows were deleted.
+func TestEraseDeletesRemainingVectors(t *testing.T) {
+	e, tn := erasable(t)
+	scope := tenant.Scope{Tenant: tn.ID, User: tn.Users[0].ID}
+	if err := e.db.EraseUser(t.Context(), scope); err != nil {
+		t.Fatal(err)
+	}
+	r, stores := e.receipt(t, "--tenant", string(tn.ID), "--user", fmt.Sprint(scope.User))
+	if c := stores["vectors"]; r.Remaining() != 0 || c.Before != 1 || c.After != 0 {
+		t.Errorf("receipt of the user: %+v, want a vector before and nothing left", r)
+	}
+	if _, err := e.db.Retire(t.Context(), tn.ID, tenant.Delete); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.db.PurgeRows(t.Context(), tn.ID); err != nil {
+		t.Fatal(err)
+	}
+	r, stores = e.receipt(t, "--tenant", string(tn.ID))
+	if c := stores["vectors"]; r.Remaining() != 0 || c.Before != int64(len(tn.Users)-1) || c.After != 0 || stores["tenants"].Before != 1 {
+		t.Errorf("receipt of the tenant: %+v, want its record and a vector before and nothing left", r)
+	}
 }
 
 func TestEraseTenant(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // those whose Tenant resource no longer exists.
 type tenantsCommand struct {
 	List   listCommand   `cmd:"" help:"List the tenants in the database, including those whose Tenant was deleted."`
-	Purge  purgeCommand  `cmd:"" help:"Permanently delete the data of a retained tenant."`
+	Purge  purgeCommand  `cmd:"" help:"Permanently delete the data of a retained tenant, or repeat a purge that failed."`
 	Retire retireCommand `cmd:"" help:"Retire a tenant that was copied to another database, or the tenants of a cluster that no longer exists: revoke their tokens and retain their data."`
 
 	Copy     copyCommand     `cmd:"" help:"Copy a suspended or retained tenant to another database."`
@@ -120,13 +120,14 @@ func (c *purgeCommand) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	// A background job would purge the data as well. Doing it here reports the result.
 	if err := tenant.Purge(ctx, db, index, record.ID); err != nil {
-		return err
+		return fmt.Errorf("the purge is incomplete; repeat it with `mnemo tenants purge %s`: %w", record.ID, err)
 	}
 	_, err = fmt.Printf("purged tenant %s (%s)\n", name, record.Resource)
 	return err
 }
 
-// findRetained returns the retained tenant with a namespace/name, UID or ID.
+// findRetained returns the retained tenant with a namespace/name, UID or ID. If there is none, it returns one that
+// is being purged, so that a failed purge can be repeated.
 func findRetained(records []tenant.Record, name string) (tenant.Record, error) {
 	var matches []tenant.Record
 	for _, r := range records {
@@ -135,6 +136,9 @@ func findRetained(records []tenant.Record, name string) (tenant.Record, error) {
 		}
 	}
 	retained := inState(matches, tenant.Retained)
+	if len(retained) == 0 {
+		retained = inState(matches, tenant.Purging)
+	}
 	switch {
 	case len(matches) == 0:
 		return tenant.Record{}, fault.New(fault.NotFound, "tenant %s not found; list retained tenants with `mnemo tenants list --retained`", name)

@@ -41,7 +41,9 @@ func TestFindRetained(t *testing.T) {
 	}
 	acme, twice, again, active := record("acme", tenant.Retained), record("twice", tenant.Retained), record("twice", tenant.Retained), record("active", tenant.Active)
 	recreated := record("acme", tenant.Active) // a new Tenant with the name of the retained one
-	records := []tenant.Record{recreated, acme, twice, again, active}
+	purging, next := record("again", tenant.Purging), record("next", tenant.Retained)
+	earlier := record("next", tenant.Purging) // of the same name
+	records := []tenant.Record{recreated, acme, twice, again, active, purging, earlier, next}
 	for name, tt := range map[string]struct {
 		name string
 		want tenant.Record
@@ -51,6 +53,8 @@ func TestFindRetained(t *testing.T) {
 		"by UID":                 {name: string(twice.Resource), want: twice},
 		"by ID":                  {name: string(again.ID), want: again},
 		"ambiguous name":         {name: "ns/twice", kind: fault.Conflict},
+		"being purged":           {name: "ns/again", want: purging},
+		"retained before purged": {name: "ns/next", want: next},
 		"active":                 {name: "ns/active", kind: fault.Conflict},
 		"unknown":                {name: "ns/none", kind: fault.NotFound},
 		"name without namespace": {name: "acme", kind: fault.NotFound},

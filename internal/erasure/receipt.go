@@ -6,12 +6,12 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Receipt proves that nothing remains of an erased user or tenant.
+// Receipt proves that nothing remains of an erased user or tenant, or states what remains of an erasure that failed.
 type Receipt struct {
 	Tenant     tenant.ID     `json:"tenant"`
 	User       tenant.UserID `json:"user,omitempty"` // 0 for a whole tenant
 	BeganAt    time.Time     `json:"beganAt"`
-	FinishedAt time.Time     `json:"finishedAt"`
+	FinishedAt time.Time     `json:"finishedAt,omitzero"` // zero if the erasure is incomplete
 	Stores     []Count       `json:"stores"`
 	Kept       []Kept        `json:"kept"`
 }
@@ -21,7 +21,7 @@ type Count struct {
 	Store  string `json:"store"`
 	Query  string `json:"query"`  // proves it; to be repeated by anyone
 	Before int64  `json:"before"` // the erasure
-	After  int64  `json:"after"`
+	After  int64  `json:"after"`  // Before until it is counted again
 }
 
 // Kept is data that is retained on purpose.

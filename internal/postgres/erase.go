@@ -39,6 +39,22 @@ func (d *DB) FindUser(ctx context.Context, id tenant.ID, name string) (tenant.Sc
 	return tenant.JobScope(id, tenant.UserID(rows[0])), nil
 }
 
+// FindErasedUser returns the user with an id whose erasure began earlier, and may have ended. It returns Conflict if the
+// user is not being erased: a name is less easily mistaken.
+func (d *DB) FindErasedUser(ctx context.Context, id tenant.ID, user tenant.UserID) (tenant.Scope, error) {
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		users, err := q.LockErasableUser(ctx, db.LockErasableUserParams{TenantID: string(id), ID: int64(user)})
+		if err == nil && len(users) > 0 {
+			err = fault.New(fault.Conflict, "user %d is named %s and is not being erased; give the name", user, users[0].Name)
+		}
+		return err
+	})
+	if err != nil {
+		return tenant.Scope{}, fmt.Errorf("find user: %w", err)
+	}
+	return tenant.JobScope(id, user), nil
+}
+
 // EraseUser ends the access of a user and deletes all rows.
 func (d *DB) EraseUser(ctx context.Context, scope tenant.Scope) error {
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
@@ -100,7 +116,7 @@ func (d *DB) IndexedUnits(ctx context.Context, scope tenant.Scope) (int64, error
 }
 
 // CountErasable counts the rows of a user, or of a tenant (user 0), in every table of the
-// schema that has any, and in the job queue, and sets Before.
+// schema that has any, and in the job queue, as Before and After.
 func (d *DB) CountErasable(ctx context.Context, scope tenant.Scope) ([]erasure.Count, error) {
 	var out []erasure.Count
 	err := d.inTenant(ctx, scope.Tenant, func(tx pgx.Tx, q *db.Queries) error {
@@ -112,6 +128,7 @@ func (d *DB) CountErasable(ctx context.Context, scope tenant.Scope) ([]erasure.C
 			if err := tx.QueryRow(ctx, out[i].Query).Scan(&out[i].Before); err != nil {
 				return fmt.Errorf("count %s: %w", out[i].Store, err)
 			}
+			out[i].After = out[i].Before
 		}
 		return nil
 	})
@@ -168,12 +185,14 @@ func erasable(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope)
 		add("jobs", "river_job", fmt.Sprintf("args ->> 'tenant' = '%s'", id))
 		return out, nil
 	}
+	add("users", "users", fmt.Sprintf("tenant_id = '%s' and id = %d", id, scope.User))
 	pseudonym, err := q.Pseudonym(ctx, db.PseudonymParams{TenantID: id, ID: int64(scope.User)})
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	switch {
+	case err == nil:
+		add("audit pseudonym", "users", fmt.Sprintf("audit_id = '%s'", pseudonym))
+	case !errors.Is(err, pgx.ErrNoRows): // an earlier attempt deleted the row
 		return nil, err
 	}
-	add("users", "users", fmt.Sprintf("tenant_id = '%s' and id = %d", id, scope.User))
-	add("audit pseudonym", "users", fmt.Sprintf("audit_id = '%s'", pseudonym))
 	add("jobs", "river_job", fmt.Sprintf("args ->> 'tenant' = '%s' and args ->> 'user' = '%d'", id, scope.User))
 	return out, nil
 }
