@@ -7,10 +7,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	memories "github.com/mnemo-dev/mnemo/internal/memory"
 )
 
 // recordSize is the approximate overhead of a version or message in bytes.
-const recordSize = 256
+const recordSize = memories.VersionSize
 
 // MemoryHistory is a memory with its earlier versions, oldest first.
 type MemoryHistory struct {

@@ -6,13 +6,15 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	memories "github.com/mnemo-dev/mnemo/internal/memory"
 )
 
 // Limits bounds the resources that a file can use. Fields that are 0 use the default.
 type Limits struct {
 	Zip chatexport.Limits // only the limits of zips are used
 	// Held is the maximum size in bytes of the messages of a conversation, or of the
-	// versions of a memory, which are held in memory together. Default 64 MiB.
+	// versions of a memory, which are held in memory together. Default 64 MiB, which nothing exceeds that the
+	// service has stored: chat.MaxConversation, memory.MaxHistory.
 	Held int64
 	// Buckets is the maximum number of buckets. Default 10,000.
 	Buckets int64
@@ -24,8 +26,8 @@ type Limits struct {
 const maxLine = 1 << 20
 
 func (l Limits) withDefaults() Limits {
-	l.Held = cmp.Or(l.Held, 64<<20)
-	l.Buckets = cmp.Or(l.Buckets, 10_000)
+	l.Held = cmp.Or(l.Held, memories.MaxHistory)
+	l.Buckets = cmp.Or(l.Buckets, memories.MaxBuckets)
 	l.Conversations = cmp.Or(l.Conversations, 250_000)
 	return l
 }

@@ -29,6 +29,9 @@ func BucketExists(name string) error {
 	return fault.New(fault.Conflict, "bucket %q already exists", name)
 }
 
+// ErrTooManyBuckets rejects a new bucket of a user who has MaxBuckets.
+var ErrTooManyBuckets error = fault.New(fault.Conflict, "there are already %d buckets, which is the maximum; delete one first", MaxBuckets)
+
 // ErrBucketsChanging means that concurrent requests replace all buckets of the account.
 var ErrBucketsChanging error = fault.New(fault.Unavailable, "the account's buckets are being changed; retry")
 

@@ -12,6 +12,8 @@ import (
 )
 
 const (
+	// MaxBuckets is the maximum number of buckets of a user, with the default one. An export with more could not be restored.
+	MaxBuckets = 10_000
 	// MaxBucketName is the maximum length of a bucket name, in characters.
 	MaxBucketName = 100
 	// MaxBucketDescription is the maximum length of a bucket description, in characters.
@@ -86,7 +88,7 @@ func (s *Service) ListBuckets(ctx context.Context, who tenant.Identity) ([]Bucke
 }
 
 // CreateBucket creates a bucket and returns its id. It returns Invalid for an
-// invalid input and Conflict if the name exists.
+// invalid input and Conflict if the name exists or the user has MaxBuckets.
 func (s *Service) CreateBucket(ctx context.Context, who tenant.Identity, in BucketInput) (int64, error) {
 	if err := in.Validate(); err != nil {
 		return 0, err

@@ -249,7 +249,7 @@ type BucketStore interface {
 	// creates the default bucket if the user has none.
 	ListBuckets(ctx context.Context, scope tenant.Scope) ([]Bucket, error)
 	// CreateBucket creates a bucket and returns its id. It returns BucketExists if
-	// a bucket with the same BucketNameKey exists.
+	// a bucket with the same BucketNameKey exists, and ErrTooManyBuckets.
 	CreateBucket(ctx context.Context, scope tenant.Scope, b BucketInput) (int64, error)
 	// UpdateBucket changes a bucket. It returns ErrBucketNotFound, BucketExists, or
 	// the error of CheckBucketUpdate.

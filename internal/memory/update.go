@@ -18,7 +18,17 @@ const (
 	// MaxVersions is the maximum number of versions in one page; higher counts are
 	// clamped. Each version has up to MaxText bytes.
 	MaxVersions = 100
+	// MaxHistory is the maximum size in bytes of the versions of a memory before its current one, which are held in memory
+	// when an export is restored.
+	MaxHistory = 64 << 20
+	// VersionSize is the size in bytes of a version in addition to its text.
+	VersionSize = 256
+	// CheckedVersions is the number of versions that may exceed MaxHistory.
+	CheckedVersions = MaxHistory / (MaxText + VersionSize)
 )
+
+// ErrHistoryTooLarge rejects an edit after which the earlier versions would exceed MaxHistory.
+var ErrHistoryTooLarge error = fault.New(fault.Invalid, "the versions of the memory would exceed %d MiB; store the text as a new memory", MaxHistory>>20)
 
 // Errors for ids that do not resolve. They do not reveal whether the object never
 // existed, was deleted, or belongs to another user.

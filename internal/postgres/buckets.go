@@ -75,8 +75,18 @@ func createBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memo
 	if err := ensureDefaultBucket(ctx, q, scope); err != nil {
 		return 0, err
 	}
+	if err := q.LockDefaultBucket(ctx, db.LockDefaultBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
+		return 0, fmt.Errorf("lock default bucket: %w", err)
+	}
+	n, err := q.CountBuckets(ctx, db.CountBucketsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+	if err != nil {
+		return 0, fmt.Errorf("count buckets: %w", err)
+	}
 	p := db.InsertBucketParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: b.Name, NameKey: memory.BucketNameKey(b.Name), Description: b.Description,
+	}
+	if n >= memory.MaxBuckets {
+		return 0, memory.ErrTooManyBuckets
 	}
 	for range attempts {
 		id, err := q.InsertBucket(ctx, p)

@@ -1,9 +1,11 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -117,4 +119,32 @@ func TestBucketNames(t *testing.T) {
 	if err != nil || !slices.ContainsFunc(list, func(b memory.Bucket) bool { return b.Name == "TRAVEL\ufe0f" }) {
 		t.Errorf("names are not stored as given: %v, %v", list, err)
 	}
+}
+
+// An export with more than memory.MaxBuckets could not be restored. Concurrent creations respect the limit.
+func TestBucketsAreLimited(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	b.createBucket(t, scope, "first")
+	exec(t, b.owner, `insert into buckets (tenant_id, user_id, name, name_key, description)
+		select $1, $2, 'b' || n, 'b' || n, '' from generate_series(1, $3::int) n`, string(scope.Tenant), int64(scope.User), memory.MaxBuckets-4)
+	var created atomic.Int64
+	var creators sync.WaitGroup
+	for n := range 6 {
+		creators.Go(func() {
+			_, err := b.CreateBucket(t.Context(), scope, memory.BucketInput{Name: fmt.Sprint("last ", n)})
+			if err == nil {
+				created.Add(1)
+			} else if !errors.Is(err, memory.ErrTooManyBuckets) {
+				t.Errorf("CreateBucket = %v, want %v", err, memory.ErrTooManyBuckets)
+			}
+		})
+	}
+	creators.Wait()
+	if n := created.Load(); n != 2 {
+		t.Errorf("%d buckets were created, want 2", n)
+	}
+	b.createBucket(t, b.users[1], "theirs")
+	openExport(t, b.exported(t, scope))
 }

@@ -71,6 +71,15 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 		}
 		return int(before.Version), m.move(ctx, tx, q, scope, bucket, map[int64][]string{before.BucketID: {id}})
 	}
+	if before.Version >= memory.CheckedVersions {
+		size, err := q.HistorySize(ctx, db.HistorySizeParams{TenantID: p.TenantID, UserID: p.UserID, ID: id, VersionSize: memory.VersionSize})
+		if err == nil && size > memory.MaxHistory {
+			err = memory.ErrHistoryTooLarge
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
 	return m.edit(ctx, tx, q, scope, id, before.BucketID, bucket, e)
 }
 

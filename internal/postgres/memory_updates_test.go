@@ -446,3 +446,36 @@ func TestDeleteBucketKeepsMemories(t *testing.T) {
 	_, err = b.DeleteBucket(ctx, scope, list[0].ID)
 	wantKind(t, "DeleteBucket of the default", err, fault.Conflict)
 }
+
+// An export with more versions of a memory than memory.MaxHistory could not be restored.
+func TestVersionsAreLimited(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	id, theirs := b.remember(t, scope, "a", nil), b.remember(t, b.users[1], "a", nil)
+	const stored = memory.CheckedVersions + 2
+	for _, m := range []string{id, theirs} {
+		exec(t, b.owner, `insert into memory_versions (tenant_id, user_id, memory_id, version, text)
+			select m.tenant_id, m.user_id, m.id, n, repeat('x', $2) from memories m, generate_series(2, $3::int) n where m.id = $1`, m, memory.MaxText, stored)
+		exec(t, b.owner, "update memories set version = $2 where id = $1", m, stored)
+	}
+	exec(t, b.owner, "update usage set storage = storage + $2 where tenant_id = $1", string(scope.Tenant), int64(2*(stored-1)*memory.MaxText))
+	size := b.count(t, "select sum(octet_length(text) + $2) from memory_versions where memory_id = $1", id, memory.VersionSize)
+	exec(t, b.owner, "update memory_versions set text = left(text, octet_length(text) - $2) where memory_id = $1 and version = 2", id, size-memory.MaxHistory)
+	exec(t, b.owner, "update usage set storage = storage - $2 where tenant_id = $1", string(scope.Tenant), size-memory.MaxHistory)
+	update := func(scope tenant.Scope, id, text string) error {
+		_, err := b.Memories().Update(t.Context(), scope, edit(id, text))
+		return err
+	}
+	if err := update(scope, id, "b"); err != nil {
+		t.Errorf("the last edit: %v", err)
+	}
+	for range 2 {
+		if err := update(scope, id, "c"); !errors.Is(err, memory.ErrHistoryTooLarge) {
+			t.Errorf("an edit more: %v, want %v", err, memory.ErrHistoryTooLarge)
+		}
+	}
+	if got := b.get(t, scope, id).Text; got != "b" {
+		t.Errorf("the text is %q, want that of the last edit", got)
+	}
+}

@@ -32,6 +32,22 @@ func (q *Queries) AddBucketMemories(ctx context.Context, arg AddBucketMemoriesPa
 	return err
 }
 
+const countBuckets = `-- name: CountBuckets :one
+select count(*) from buckets where tenant_id = $1 and user_id = $2
+`
+
+type CountBucketsParams struct {
+	TenantID string
+	UserID   int64
+}
+
+func (q *Queries) CountBuckets(ctx context.Context, arg CountBucketsParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countBuckets, arg.TenantID, arg.UserID)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const defaultBucket = `-- name: DefaultBucket :one
 select id from buckets where tenant_id = $1 and user_id = $2 and is_default
 `
@@ -233,6 +249,21 @@ func (q *Queries) LockBucket(ctx context.Context, arg LockBucketParams) (LockBuc
 	var i LockBucketRow
 	err := row.Scan(&i.Name, &i.Description, &i.IsDefault)
 	return i, err
+}
+
+const lockDefaultBucket = `-- name: LockDefaultBucket :exec
+select from buckets where tenant_id = $1 and user_id = $2 and is_default for no key update
+`
+
+type LockDefaultBucketParams struct {
+	TenantID string
+	UserID   int64
+}
+
+// Creations wait for each other, so that they can count.
+func (q *Queries) LockDefaultBucket(ctx context.Context, arg LockDefaultBucketParams) error {
+	_, err := q.db.Exec(ctx, lockDefaultBucket, arg.TenantID, arg.UserID)
+	return err
 }
 
 const updateBucket = `-- name: UpdateBucket :exec

@@ -281,6 +281,30 @@ func (q *Queries) HasMemory(ctx context.Context, arg HasMemoryParams) (bool, err
 	return exists, err
 }
 
+const historySize = `-- name: HistorySize :one
+select (coalesce(sum(octet_length(text)), 0) + count(*) * $1::bigint)::bigint as bytes from memory_versions
+where tenant_id = $2 and user_id = $3 and memory_id = $4
+`
+
+type HistorySizeParams struct {
+	VersionSize int64
+	TenantID    string
+	UserID      int64
+	ID          string
+}
+
+func (q *Queries) HistorySize(ctx context.Context, arg HistorySizeParams) (int64, error) {
+	row := q.db.QueryRow(ctx, historySize,
+		arg.VersionSize,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+	)
+	var bytes int64
+	err := row.Scan(&bytes)
+	return bytes, err
+}
+
 const lockMemories = `-- name: LockMemories :many
 select id, bucket_id from memories where tenant_id = $1 and user_id = $2 and id = any($3::uuid[])
 order by id for update

@@ -11,6 +11,13 @@ select @tenant_id, @user_id, greatest(n.id, (select max(b.id) + 1 from buckets b
 where exists (select from users x where x.tenant_id = @tenant_id and x.id = @user_id and not x.purging)
 on conflict do nothing;
 
+-- name: LockDefaultBucket :exec
+-- Creations wait for each other, so that they can count.
+select from buckets where tenant_id = @tenant_id and user_id = @user_id and is_default for no key update;
+
+-- name: CountBuckets :one
+select count(*) from buckets where tenant_id = @tenant_id and user_id = @user_id;
+
 -- name: InsertBucket :one
 -- The next id, or one above the highest restored id.
 insert into buckets (tenant_id, user_id, id, name, name_key, description) overriding system value

@@ -122,6 +122,10 @@ select bucket_id, version, (text = @text::text)::boolean as same_text, agent_id,
 where tenant_id = @tenant_id and user_id = @user_id and id = @id
 for update;
 
+-- name: HistorySize :one
+select (coalesce(sum(octet_length(text)), 0) + count(*) * @version_size::bigint)::bigint as bytes from memory_versions
+where tenant_id = @tenant_id and user_id = @user_id and memory_id = @id;
+
 -- name: LockMemories :many
 select id, bucket_id from memories where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[])
 order by id for update;
