@@ -74,10 +74,75 @@ func TestLexicalFindsTitles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			described = slices.DeleteFunc(described, func(d retrieve.Described) bool { return d.Text == "" }) // neighbors
-			if len(described) != 1 || described[0].Owner != conversation || described[0].Seq != 3 || described[0].Heading != title {
-				t.Errorf("title %q: %q finds %+v, want the fourth message", title, query, described)
+			var got []string
+			for _, d := range described {
+				got = append(got, fmt.Sprintf("%s %d %q %q", d.Owner, d.Seq, d.Text, d.Heading))
 			}
+			slices.Sort(got)
+			want := []string{
+				fmt.Sprintf("%s 3 %q %q", conversation, u.Messages[3].Text, title),
+				conversation + ` 4 "" ""`, // a neighbor; the message before has no text
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("title %q: %q finds (-want +got):\n%s", title, query, diff)
+			}
+		}
+	}
+}
+
+// Of a long message, a candidate is described with the units nearest to it: the last ones of the message before and the first ones of the message after.
+func TestDescribeLimitsNeighbors(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	const nearest = 8
+	units := map[tenant.UserID]map[int][]retrieve.UnitID{} // of each message
+	for _, scope := range b.users {
+		c := newConversation("a", 0, 5)
+		for _, i := range []int{1, 3} {
+			c.Messages[i].Text = strings.Repeat("A line of a pasted log with a few words.\n", 600)
+		}
+		of := map[int][]retrieve.UnitID{}
+		b.upsert(t, scope, c)
+		rows, err := b.owner.Query(t.Context(), "select seq, array_agg(id order by span_start) from units where user_id = $1 group by seq", scope.User)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seq int
+		var list []retrieve.UnitID
+		if _, err := pgx.ForEachRow(rows, []any{&seq, &list}, func() error { of[seq], list = list, nil; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if len(of[1]) < 3*nearest {
+			t.Fatalf("the long message has %d units, want at least %d", len(of[1]), 3*nearest)
+		}
+		units[scope.User] = of
+	}
+	scope := b.users[0]
+	of := units[scope.User]
+	first := func(list []retrieve.UnitID) []retrieve.UnitID { return list[:nearest] }
+	last := func(list []retrieve.UnitID) []retrieve.UnitID { return list[len(list)-nearest:] }
+	for name, test := range map[string]struct{ candidates, neighbors []retrieve.UnitID }{
+		"between long messages":      {of[2], slices.Concat(last(of[1]), first(of[3]))},
+		"on both sides of one":       {slices.Concat(of[0], of[2]), slices.Concat(first(of[1]), last(of[1]), first(of[3]))},
+		"in a long message":          {of[1][:1], slices.Concat(of[0], of[2])},
+		"in the two nearest of both": {slices.Concat(of[1][len(of[1])-1:], of[2]), slices.Concat(of[0], of[1][len(of[1])-1-nearest:len(of[1])-1], first(of[3]))},
+		"of another user":            {units[b.users[1].User][2], nil},
+	} {
+		described, err := b.Describe(t.Context(), scope, retrieve.Query{Kind: retrieve.Chat}, test.candidates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want []retrieve.UnitID
+		for _, d := range described {
+			got = append(got, d.ID)
+		}
+		if name != "of another user" {
+			want = slices.Concat(test.candidates, test.neighbors)
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("a candidate %s (-want +got):\n%s", name, diff)
 		}
 	}
 }

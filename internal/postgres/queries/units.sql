@@ -124,8 +124,8 @@ select n.id, n.next_embedding from units n
 where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = any(@ids::bigint[]) and n.active and n.next_generation_id = @generation_id::smallint;
 
 -- name: DescribeUnits :many
--- The units with their text, and those of the messages before and after without. The heading is the title, for the unit to
--- which retrieve.ChatUnits adds it (retrieve.Titled, among the first retrieve.MaxTitled messages).
+-- The units with their text, and without text the 8 nearest of the message before and of the one after: a message may have tens of
+-- thousands. The heading is the title, for the unit to which retrieve.ChatUnits adds it (retrieve.Titled, among the first retrieve.MaxTitled messages).
 -- Without statistics, as after an import, every index seems equally good to the planner,
 -- and it may read all messages of the user for each unit. Sorting by seq, with "between"
 -- because a constant needs no sorting, makes it choose the index that ends with seq.
@@ -164,7 +164,8 @@ with found as materialized (
         order by m.seq limit 1
     ) g
 ), positions as materialized (
-    select distinct conversation_id, seq + d as seq from found, (values (-1), (1)) v(d)
+    select conversation_id, seq + d as seq, bool_or(d < 0) as before, bool_or(d > 0) as after
+    from found, (values (-1), (1)) v(d) group by 1, 2
 )
 select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, f.piece::text as piece, f.heading::text as heading
 from found f
@@ -172,11 +173,17 @@ union all
 select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', '', ''
 from positions p
 cross join lateral (
-    select n.id, case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+    (select n.id, case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
     from units n
-    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
+    where p.before and n.tenant_id = @tenant_id and n.user_id = @user_id and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
         and n.kind = 2 and n.active and n.id <> all(@ids::bigint[])
-    order by n.seq
+    order by n.seq desc, n.span_start desc limit 8)
+    union
+    (select n.id, case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea
+    from units n
+    where p.after and n.tenant_id = @tenant_id and n.user_id = @user_id and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
+        and n.kind = 2 and n.active and n.id <> all(@ids::bigint[])
+    order by n.seq, n.span_start limit 8)
 ) u;
 
 -- name: DescribeMemoryUnits :many
