@@ -236,6 +236,54 @@ func TestLoadReadsFewRows(t *testing.T) {
 	})
 }
 
+// Statements that cut pieces from texts convert each text once, with any plan: a message of megabytes may have tens of thousands of pieces.
+func TestTextsAreConvertedOnce(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope := b.users[0]
+	c := newConversation("chat", 1, 3)
+	c.Messages[1].Text = strings.Repeat("A line of a pasted log with a few words.\n", 600)
+	conversation := b.upsert(t, scope, c).Conversation.ID
+	chats := b.unitsOf(t, conversation)
+	memories := b.unitsOf(t, b.remember(t, scope, "short", nil))
+	exec(t, b.owner, "update units set embedding = decode(repeat('0028', 384), 'hex'), generation_id = 0, next_embedding = decode(repeat('0028', 384), 'hex'), next_generation_id = 1")
+	// A function in a schema that is searched before pg_catalog counts its calls.
+	exec(t, b.owner, `create schema counting; create sequence counting.calls; grant usage on schema counting to public; grant usage on sequence counting.calls to public;
+		create function counting.convert_to(text, name) returns bytea stable strict language plpgsql as $$
+			begin perform nextval('counting.calls'); return pg_catalog.convert_to($1, $2); end $$`)
+	conn := session(t, d, scope)
+	exec(t, conn, "set search_path = counting, pg_catalog, public")
+	exec(t, conn, "prepare loaded (uuid, bigint[]) as "+namedQuery(t, "units.sql", "LoadUnits", "tenant_id", "ids"))
+	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint, smallint) as "+
+		namedQuery(t, "units.sql", "DescribeUnits", "tenant_id", "user_id", "ids", "group_id", "generation_id"))
+	exec(t, conn, "prepare passages (uuid, bigint, uuid[], int[], int[], int[], int, int, bigint) as "+strings.ReplaceAll(
+		namedQuery(t, "messages.sql", "Passages", "tenant_id", "user_id", "ids", "seqs", "starts", "ends", "around", "most", "bytes"), "sqlc.embed(c)", "c.*"))
+	exec(t, conn, "prepare probed (uuid, bigint, smallint, bigint) as "+namedQuery(t, "embedding_migrations.sql", "ProbeUnits", "tenant_id", "user_id", "kind", "most"))
+	list := func(units []retrieve.UnitID) string {
+		return strings.ReplaceAll(strings.Trim(fmt.Sprint(units), "[]"), " ", ",")
+	}
+	const positions = 3
+	forEachPlan(t, b, conn, "units, messages, conversations, memories", func(plans string) {
+		for statement, want := range map[string]struct{ rows, texts int }{
+			fmt.Sprintf("execute loaded ('%s', '{%s,%s}')", scope.Tenant, list(chats), list(memories)):       {len(chats) + 1, 3 + 1},
+			fmt.Sprintf("execute described ('%s', %d, '{%s}', 0, 0)", scope.Tenant, scope.User, list(chats)): {len(chats), 3},
+			fmt.Sprintf("execute probed ('%s', %d, 2, 1000)", scope.Tenant, scope.User):                      {len(chats), 3},
+			fmt.Sprintf("execute passages ('%s', %d, '{%s}', '{1,1,1}', '{0,9,900}', '{9,90,990}', 0, 1, 1000)", scope.Tenant, scope.User,
+				strings.Join([]string{conversation, conversation, conversation}, ",")): {positions, 1},
+		} {
+			before := b.count(t, "select last_value from counting.calls")
+			if plan := explain(t, conn, statement); plan.Rows != float64(want.rows) {
+				t.Errorf("%s, %.20s: %v rows, want %d", plans, statement, plan.Rows, want.rows)
+			}
+			if calls := b.count(t, "select last_value from counting.calls") - before; calls > want.texts {
+				t.Errorf("%s, %.20s: %d conversions of %d texts", plans, statement, calls, want.texts)
+			}
+		}
+	})
+}
+
 // The restore of an export looks up the conversations of a batch by their ids, even if the import has many others.
 func TestBlockedOfImportReadsFewRows(t *testing.T) {
 	t.Parallel()

@@ -398,15 +398,29 @@ func (q *Queries) PendingEmbeddingTenants(ctx context.Context, generation string
 }
 
 const probeUnits = `-- name: ProbeUnits :many
-select u.id, coalesce(u.memory_id, u.conversation_id)::text as owner, u.seq, u.embedding, u.generation_id, u.next_embedding, u.next_generation_id,
-    convert_from(substring(convert_to(coalesce(m.text, g.text), 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece,
-    coalesce(b.text, '')::text as before
-from (select tenant_id, user_id, id, kind, group_id, memory_id, conversation_id, seq, span_start, span_end, active, tsv, embedding, indexed_at, created_at, generation_id, next_embedding, next_generation_id from units x where x.tenant_id = $1 and x.user_id = $2 and x.kind = $3 and x.active
-    and x.embedding is not null and x.next_embedding is not null order by random() limit $4::bigint) u
-left join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
-left join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
-left join messages b on b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.conversation_id = u.conversation_id and b.seq = u.seq - 1
-where coalesce(m.text, g.text) is not null
+with found as materialized (
+    select u.id, coalesce(u.memory_id, u.conversation_id) as owner, u.seq, u.span_start, u.span_end,
+        u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, coalesce(m.text, g.text) as text, left(b.text, 2000) as before
+    from (select tenant_id, user_id, id, kind, group_id, memory_id, conversation_id, seq, span_start, span_end, active, tsv, embedding, indexed_at, created_at, generation_id, next_embedding, next_generation_id from units x where x.tenant_id = $1 and x.user_id = $2 and x.kind = $3 and x.active
+        and x.embedding is not null and x.next_embedding is not null order by random() limit $4::bigint) u
+    left join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
+    left join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
+    left join messages b on b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.conversation_id = u.conversation_id and b.seq = u.seq - 1
+    where coalesce(m.text, g.text) is not null
+), pieces as materialized (
+    select p.id, convert_from(substring(c.content from p.span_start + 1 for p.span_end - p.span_start), 'UTF8') as piece
+    from (
+        select t.ids, t.starts, t.ends, convert_to(t.text, 'UTF8') as content
+        from (
+            select distinct on (owner, seq) text, array_agg(id) over w as ids, array_agg(span_start) over w as starts, array_agg(span_end) over w as ends
+            from found window w as (partition by owner, seq)
+        ) t offset 0
+    ) c
+    cross join lateral (select unnest(c.ids) as id, unnest(c.starts) as span_start, unnest(c.ends) as span_end) p
+)
+select f.id, f.owner::text as owner, f.seq, f.embedding, f.generation_id, f.next_embedding, f.next_generation_id,
+    p.piece::text as piece, coalesce(f.before, '')::text as before
+from found f join pieces p on p.id = f.id
 `
 
 type ProbeUnitsParams struct {
@@ -428,7 +442,7 @@ type ProbeUnitsRow struct {
 	Before           string
 }
 
-// A sample of a user's units with their text, the message before, and both vectors.
+// A sample of a user's units with their text, the beginning of the message before, and both vectors. See DescribeUnits for the pieces.
 func (q *Queries) ProbeUnits(ctx context.Context, arg ProbeUnitsParams) ([]ProbeUnitsRow, error) {
 	rows, err := q.db.Query(ctx, probeUnits,
 		arg.TenantID,

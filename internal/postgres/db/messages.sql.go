@@ -294,35 +294,50 @@ func (q *Queries) Openings(ctx context.Context, arg OpeningsParams) ([]OpeningsR
 }
 
 const passages = `-- name: Passages :many
+with positions as materialized (
+    select generate_subscripts($3::uuid[], 1) as n, unnest($3::uuid[]) as id, unnest($7::int[]) as seq,
+        unnest($8::int[]) as span_start, unnest($9::int[]) as span_end
+), pieces as materialized (
+    select p.n, substring(c.content from p.span_start + 1 for p.span_end - p.span_start) as piece
+    from (
+        select t.ns, t.starts, t.ends, convert_to((
+            select o.text from messages o
+            where o.tenant_id = $1 and o.user_id = $2 and o.conversation_id = t.id and o.seq between t.seq and t.seq
+            order by o.seq limit 1), 'UTF8') as content
+        from (
+            select id, seq, array_agg(n) as ns, array_agg(span_start) as starts, array_agg(span_end) as ends from positions group by id, seq
+        ) t offset 0
+    ) c
+    cross join lateral (select unnest(c.ns) as n, unnest(c.starts) as span_start, unnest(c.ends) as span_end) p
+)
 select p.n::int as n, p.seq::int as position_seq, c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, c.exported_at, m.seq, m.external_id, m.sender, m.tokens, m.created_at,
-    case when m.seq = p.seq then substring(convert_to(m.text, 'UTF8') from p.span_start + 1 for p.span_end - p.span_start) end::bytea as piece,
+    case when m.seq = p.seq then (select x.piece from pieces x where x.n = p.n) end::bytea as piece,
     octet_length(m.text) as length, case when m.seq <> p.seq then m.text else '' end::text as text
-from (select generate_subscripts($1::uuid[], 1) as n, unnest($1::uuid[]) as id, unnest($2::int[]) as seq,
-    unnest($3::int[]) as span_start, unnest($4::int[]) as span_end) p
-join conversations c on c.tenant_id = $5 and c.user_id = $6 and c.id = p.id and c.id = any($1::uuid[]) and c.status = 'active'
+from positions p
+join conversations c on c.tenant_id = $1 and c.user_id = $2 and c.id = p.id and c.id = any($3::uuid[]) and c.status = 'active'
 cross join lateral (
     select g.seq, g.external_id, g.sender, g.text, g.tokens, g.created_at,
         sum(case when g.seq <> p.seq then octet_length(g.text) else 0 end) over (order by abs(g.seq - p.seq), g.seq) as bytes
     from (
         select o.seq, o.external_id, o.sender, o.text, o.tokens, o.created_at from messages o
-        where o.tenant_id = $5 and o.user_id = $6 and o.conversation_id = c.id
-            and o.seq between p.seq - $7::int and p.seq + $7::int
-        order by o.seq limit $8::int) g
+        where o.tenant_id = $1 and o.user_id = $2 and o.conversation_id = c.id
+            and o.seq between p.seq - $4::int and p.seq + $4::int
+        order by o.seq limit $5::int) g
 ) m
-where m.bytes <= $9::bigint
+where m.bytes <= $6::bigint
 order by p.n, m.seq
 `
 
 type PassagesParams struct {
-	Ids      []string
-	Seqs     []int32
-	Starts   []int32
-	Ends     []int32
 	TenantID string
 	UserID   int64
+	Ids      []string
 	Around   int32
 	Most     int32
 	Bytes    int64
+	Seqs     []int32
+	Starts   []int32
+	Ends     []int32
 }
 
 type PassagesRow struct {
@@ -340,19 +355,19 @@ type PassagesRow struct {
 }
 
 // The piece of the message at each position in an active conversation, and the nearest messages around it whose texts have at most so many
-// bytes together: a message may have megabytes, and may be at many positions. The limit prevents plans that read all messages of the user and,
-// once there are statistics, the ids those that read all conversations.
+// bytes together: a message may have megabytes, and may be at many positions. For the pieces, see DescribeUnits. The limit prevents plans that
+// read all messages of the user and, once there are statistics, the ids those that read all conversations.
 func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesRow, error) {
 	rows, err := q.db.Query(ctx, passages,
-		arg.Ids,
-		arg.Seqs,
-		arg.Starts,
-		arg.Ends,
 		arg.TenantID,
 		arg.UserID,
+		arg.Ids,
 		arg.Around,
 		arg.Most,
 		arg.Bytes,
+		arg.Seqs,
+		arg.Starts,
+		arg.Ends,
 	)
 	if err != nil {
 		return nil, err

@@ -49,13 +49,28 @@ returning id, seq, span_start, span_end, embedding, generation_id;
 
 -- name: Passages :many
 -- The piece of the message at each position in an active conversation, and the nearest messages around it whose texts have at most so many
--- bytes together: a message may have megabytes, and may be at many positions. The limit prevents plans that read all messages of the user and,
--- once there are statistics, the ids those that read all conversations.
+-- bytes together: a message may have megabytes, and may be at many positions. For the pieces, see DescribeUnits. The limit prevents plans that
+-- read all messages of the user and, once there are statistics, the ids those that read all conversations.
+with positions as materialized (
+    select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@seqs::int[]) as seq,
+        unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end
+), pieces as materialized (
+    select p.n, substring(c.content from p.span_start + 1 for p.span_end - p.span_start) as piece
+    from (
+        select t.ns, t.starts, t.ends, convert_to((
+            select o.text from messages o
+            where o.tenant_id = @tenant_id and o.user_id = @user_id and o.conversation_id = t.id and o.seq between t.seq and t.seq
+            order by o.seq limit 1), 'UTF8') as content
+        from (
+            select id, seq, array_agg(n) as ns, array_agg(span_start) as starts, array_agg(span_end) as ends from positions group by id, seq
+        ) t offset 0
+    ) c
+    cross join lateral (select unnest(c.ns) as n, unnest(c.starts) as span_start, unnest(c.ends) as span_end) p
+)
 select p.n::int as n, p.seq::int as position_seq, sqlc.embed(c), m.seq, m.external_id, m.sender, m.tokens, m.created_at,
-    case when m.seq = p.seq then substring(convert_to(m.text, 'UTF8') from p.span_start + 1 for p.span_end - p.span_start) end::bytea as piece,
+    case when m.seq = p.seq then (select x.piece from pieces x where x.n = p.n) end::bytea as piece,
     octet_length(m.text) as length, case when m.seq <> p.seq then m.text else '' end::text as text
-from (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@seqs::int[]) as seq,
-    unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end) p
+from positions p
 join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = p.id and c.id = any(@ids::uuid[]) and c.status = 'active'
 cross join lateral (
     select g.seq, g.external_id, g.sender, g.text, g.tokens, g.created_at,

@@ -47,20 +47,34 @@ cross join lateral (
 
 -- name: LoadUnits :many
 -- Live units with their text; memories have no sender. Each is looked up apart: without statistics, a join may read all memories
--- of the tenant for one unit.
-select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id)::text as owner, u.seq, u.span_start, u.span_end,
-    u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, o.sender, o.at,
-    convert_from(substring(convert_to(o.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
-from units u
-cross join lateral (
-    (select ''::text as sender, 'epoch'::timestamptz as at, m.text from memories m
-        where m.tenant_id = @tenant_id and m.user_id = u.user_id and m.id = u.memory_id limit 1)
-    union all
-    (select g.sender, g.created_at, g.text from messages g
-        where g.tenant_id = @tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq between u.seq and u.seq
-        order by g.seq limit 1)
-) o
-where u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.active;
+-- of the tenant for one unit. See DescribeUnits for the pieces.
+with found as materialized (
+    select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id) as owner, u.seq, u.span_start, u.span_end,
+        u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, o.sender, o.at, o.text
+    from units u
+    cross join lateral (
+        (select ''::text as sender, 'epoch'::timestamptz as at, m.text from memories m
+            where m.tenant_id = @tenant_id and m.user_id = u.user_id and m.id = u.memory_id limit 1)
+        union all
+        (select g.sender, g.created_at, g.text from messages g
+            where g.tenant_id = @tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq between u.seq and u.seq
+            order by g.seq limit 1)
+    ) o
+    where u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.active
+), pieces as materialized (
+    select p.id, convert_from(substring(c.content from p.span_start + 1 for p.span_end - p.span_start), 'UTF8') as piece
+    from (
+        select t.ids, t.starts, t.ends, convert_to(t.text, 'UTF8') as content
+        from (
+            select distinct on (user_id, kind, owner, seq) text, array_agg(id) over w as ids, array_agg(span_start) over w as starts, array_agg(span_end) over w as ends
+            from found window w as (partition by user_id, kind, owner, seq)
+        ) t offset 0
+    ) c
+    cross join lateral (select unnest(c.ids) as id, unnest(c.starts) as span_start, unnest(c.ends) as span_end) p
+)
+select f.id, f.user_id, f.kind, f.group_id, f.owner::text as owner, f.seq, f.span_start, f.span_end,
+    f.embedding, f.generation_id, f.next_embedding, f.next_generation_id, f.sender, f.at, p.piece::text as piece
+from found f join pieces p on p.id = f.id;
 
 -- name: SaveVectors :exec
 -- Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
@@ -126,12 +140,12 @@ where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = any(@ids::big
 -- name: DescribeUnits :many
 -- The units with their text, and without text the 8 nearest of the message before and of the one after: a message may have tens of
 -- thousands. The heading is the title, for the unit to which retrieve.ChatUnits adds it (retrieve.Titled, among the first retrieve.MaxTitled messages).
+-- Each text is converted once, however many of its pieces are wanted: it may have megabytes. The offset keeps the conversion out of the join with the pieces.
 -- Without statistics, as after an import, every index seems equally good to the planner,
 -- and it may read all messages of the user for each unit. Sorting by seq, with "between"
 -- because a constant needs no sorting, makes it choose the index that ends with seq.
 with found as materialized (
-    select u.*, g.sender, g.created_at as at,
-        convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece,
+    select u.*, g.sender, g.created_at as at, g.text,
         case when u.seq < 5 and u.seq = (
             select e.seq from messages e
             where e.tenant_id = @tenant_id and e.user_id = @user_id and e.conversation_id = u.conversation_id and e.seq < 5
@@ -163,12 +177,22 @@ with found as materialized (
             and (sqlc.narg('before_time')::timestamptz is null or m.created_at < sqlc.narg('before_time'))
         order by m.seq limit 1
     ) g
+), pieces as materialized (
+    select p.id, convert_from(substring(c.content from p.span_start + 1 for p.span_end - p.span_start), 'UTF8') as piece
+    from (
+        select t.ids, t.starts, t.ends, convert_to(t.text, 'UTF8') as content
+        from (
+            select distinct on (conversation_id, seq) text, array_agg(id) over w as ids, array_agg(span_start) over w as starts, array_agg(span_end) over w as ends
+            from found window w as (partition by conversation_id, seq)
+        ) t offset 0
+    ) c
+    cross join lateral (select unnest(c.ids) as id, unnest(c.starts) as span_start, unnest(c.ends) as span_end) p
 ), positions as materialized (
     select conversation_id, seq + d as seq, bool_or(d < 0) as before, bool_or(d > 0) as after
     from found, (values (-1), (1)) v(d) group by 1, 2
 )
-select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, f.piece::text as piece, f.heading::text as heading
-from found f
+select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, p.piece::text as piece, f.heading::text as heading
+from found f join pieces p on p.id = f.id
 union all
 select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', '', ''
 from positions p
