@@ -6,8 +6,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-// PostgreSQL's parser makes one word of text without spaces, so it would find a Chinese
-// or Japanese memory by its whole sentences only, and a Korean one only with the same
+// PostgreSQL's parser makes one word of text without spaces, so it would find a Chinese,
+// Japanese or Thai memory by its whole sentences only, and a Korean one only with the same
 // particles. Hence such text is split into its characters and pairs of characters before
 // it is parsed, and queries into the longest of them.
 
@@ -30,13 +30,13 @@ func queriedWords(text string) string {
 
 // splitAsian replaces each run of characters of one script by its words.
 func splitAsian(text string, words func(s retrieve.Script, run string) []retrieve.Span) string {
-	if strings.IndexFunc(text, func(r rune) bool { return isAsian(retrieve.ScriptOf(r)) }) < 0 {
+	if strings.IndexFunc(text, func(r rune) bool { return retrieve.ScriptOf(r) != retrieve.NoScript }) < 0 {
 		return text
 	}
 	var b strings.Builder
 	retrieve.EachRun(text, func(s retrieve.Script, part retrieve.Span) {
 		run := text[part.Start:part.End]
-		if !isAsian(s) {
+		if s == retrieve.NoScript {
 			b.WriteString(run)
 			return
 		}
@@ -48,6 +48,3 @@ func splitAsian(text string, words func(s retrieve.Script, run string) []retriev
 	})
 	return b.String()
 }
-
-// isAsian reports whether text of the script is split. PostgreSQL's parser handles the other ones.
-func isAsian(s retrieve.Script) bool { return s != retrieve.NoScript && s != retrieve.Unspaced }

@@ -17,6 +17,12 @@ func TestAsianWords(t *testing.T) {
 		"Katakana":    {"タワー", "タワ ワー", "タワ ワー"},
 		"Repeated":    {"人々", "人 々 人々", "人々"},
 		"Korean":      {"집에 고양이", "집 에 집에 고 양 고양 이 양이", "집 집에 고양 양이"},
+		"Thai":        {"แมวสีเทา!", "แม มว สี วสี สีเ เท ทา !", "แม มว วสี สีเ เท ทา !"},
+		"Syllable":    {"สี", "สี", "สี"},
+		"Marks":       {"เลี้ยง", "ลี้ เลี้ ลี้ย ยง", "เลี้ ลี้ย ยง"},
+		"Lao":         {"ແມວ", "ແມ ມວ", "ແມ ມວ"},
+		"Khmer":       {"ឆ្មា។", "ឆ្ មា ឆ្មា ។", "ឆ្មា ។"},
+		"Burmese":     {"ကြောင်", "ကြော င် ကြောင်", "ကြောင်"},
 		"WithEnglish": {"my自転車!", "my 自 転 自転 車 転車 !", "my 自転 転車 !"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +55,7 @@ func TestQueriedWordsOfLongTexts(t *testing.T) {
 
 // FuzzAsianWords checks that each queried word of a text is among the indexed ones.
 func FuzzAsianWords(f *testing.F) {
-	for _, text := range []string{"我对花生过敏", "黒い猫を飼い始めて", "고양이에게 새 약", "a々ーb", "\xff我"} {
+	for _, text := range []string{"我对花生过敏", "黒い猫を飼い始めて", "고양이에게 새 약", "a々ーb", "\xff我", "เลี้ยงแมว", "ကြောင် ក៏"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -561,7 +561,7 @@ func (b *testBundle) userInPartitionOf(t *testing.T, of tenant.Scope) (out tenan
 	return out
 }
 
-// asian are memories in languages that do not separate words by spaces, or attach particles
+// asian are memories in languages that do not separate words by spaces, or that attach particles
 // to them, with a question about each.
 var asian = []struct{ question, text string }{
 	{"我对什么食物过敏？", "2025-01-04 医生说我对花生过敏，所以不能吃沙嗲酱。"},
@@ -575,9 +575,14 @@ var asian = []struct{ question, text string }{
 	{"집은 어디에 있나요", "2025-02-21 새로 산 집에 들어가려면 오월까지 기다려야 한다."},
 	{"你还记得我上次跟你说过的去年夏天买的那辆自行车现在到底停放在什么地方了吗", "2025-03-02 自行车停放在地下室。"},
 	{"Where is the 自転車?", "2025-03-01 My 自転車 is in the cellar."},
+	{"แมว", "2025-03-04 ฉันเลี้ยงแมวสีเทา"},
+	{"กุญแจสำรองอยู่ที่ไหน", "2025-03-05 กุญแจสำรองอยู่ใต้กระถางดอกไม้สีฟ้าในสวน"},
+	{"ໝາ", "2025-03-06 ຂ້ອຍລ້ຽງໝາສີດຳ"},
+	{"ឆ្មា", "2025-03-07 ខ្ញុំចិញ្ចឹមឆ្មាពណ៌ប្រផេះ"},
+	{"ကြောင်", "2025-03-08 ကျွန်တော်ကြောင်တစ်ကောင်မွေးထားတယ်"},
 }
 
-// TestLexicalFindsAsianLanguages asks about memories in Chinese, Japanese and Korean, among others in
+// TestLexicalFindsAsianLanguages asks about memories in Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese, among others in
 // the same languages and among many in English.
 func TestLexicalFindsAsianLanguages(t *testing.T) {
 	t.Parallel()

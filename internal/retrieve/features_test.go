@@ -91,6 +91,7 @@ func TestTerms(t *testing.T) {
 		"iPhoneを買いました":                     {"iphon", "買", "いま", "まし", "した"},
 		"고양이를 집에":                          {"고양", "양이", "이를", "집", "집에"},
 		"ทดสอบ":                            {"ทด", "ดส", "สอ", "อบ"},
+		"เลี้ยง":                           {"เลี้", "ลี้ย", "ยง"},
 		"Die Steuererklärung":              {"die", "steuererklärung"},
 		"":                                 nil,
 	} {
@@ -132,7 +133,7 @@ func TestTermsOfWords(t *testing.T) {
 func TestCoverageOfScripts(t *testing.T) {
 	t.Parallel()
 	for question, text := range map[string]string{
-		"iPhone": "iPhoneを買いました", "고양이": "고양이를 키워요", "猫": "黒猫を飼っている", "我过敏": "我过敏，对花生", "東京": "私は東京タワーに行った",
+		"iPhone": "iPhoneを買いました", "고양이": "고양이를 키워요", "猫": "黒猫を飼っている", "我过敏": "我过敏，对花生", "東京": "私は東京タワーに行った", "แมว": "ฉันเลี้ยงแมวสีเทา", "สี": "แมวสีเทา",
 	} {
 		c := comparison{query: Query{Kind: Memory, Text: question}}
 		if got := c.coverage(map[UnitID]Described{1: {ID: 1, Text: text}}, []Hit{{ID: 1}}); got[0] != 1 {

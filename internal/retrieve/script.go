@@ -7,7 +7,7 @@ import (
 
 // Script is a script whose words are not separated reliably. Texts in it are searched by their
 // pairs of characters. Pairs are the usual compromise: they need no dictionary, and are
-// rare enough to rank by.
+// rare enough to rank by. A character of Unspaced includes its vowel signs and tone marks.
 type Script int
 
 // The scripts. NoScript is that of all other characters.
@@ -36,7 +36,7 @@ func ScriptOf(r rune) Script {
 		return Hiragana
 	case unicode.Is(unicode.Hangul, r):
 		return Hangul
-	case unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
+	case unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && !unicode.IsPunct(r):
 		return Unspaced
 	}
 	return NoScript
@@ -58,39 +58,56 @@ func EachRun(text string, do func(s Script, part Span)) {
 	}
 }
 
+// character returns the length of the first character of a run of the script.
+func (s Script) character(run string) int {
+	_, n := utf8.DecodeRuneInString(run)
+	for s == Unspaced && n < len(run) {
+		r, size := utf8.DecodeRuneInString(run[n:])
+		if !unicode.Is(unicode.M, r) {
+			break
+		}
+		n += size
+	}
+	return n
+}
+
 // Indexed returns the words by which a run of the script is found: its pairs and single
 // characters.
 func (s Script) Indexed(run string) []Span {
-	alone := utf8.RuneCountInString(run) == 1
 	var out []Span
 	before := -1
-	for i, r := range run {
-		end := i + utf8.RuneLen(r)
-		// Single kana are particles and endings.
-		if s == Han || s == Hangul || alone && s != Hiragana {
-			out = append(out, Span{i, end})
+	for at := 0; at < len(run); {
+		n := s.character(run[at:])
+		if s.isWord(run[at:at+n]) || n == len(run) && s != Hiragana {
+			out = append(out, Span{at, at + n})
 		}
 		if before >= 0 {
-			out = append(out, Span{before, end})
+			out = append(out, Span{before, at + n})
 		}
-		before = i
+		before, at = at, at+n
 	}
 	return out
+}
+
+// isWord reports whether a character of the script may be a word that is part of a longer run. Single kana are particles and
+// endings, and only with a vowel sign can a consonant of Unspaced be a syllable.
+func (s Script) isWord(character string) bool {
+	return s == Han || s == Hangul || s == Unspaced && utf8.RuneCountInString(character) > 1
 }
 
 // Queried returns the words that are looked up for a run of the script: its pairs, and
 // single characters where no pair would find them.
 func (s Script) Queried(run string) []Span {
 	var out []Span
-	_, first := utf8.DecodeRuneInString(run)
+	first := s.character(run)
 	// The second syllable of a short Korean word may be a particle.
-	if n := utf8.RuneCountInString(run); n == 1 && s != Hiragana || n == 2 && s == Hangul {
+	if n := len(run); n == first && s != Hiragana || s == Hangul && first < n && n == first+s.character(run[first:]) {
 		out = append(out, Span{0, first})
 	}
-	before := 0
-	for i, r := range run[first:] {
-		out = append(out, Span{before, first + i + utf8.RuneLen(r)})
-		before = first + i
+	for before, at := 0, first; at < len(run); {
+		n := s.character(run[at:])
+		out = append(out, Span{before, at + n})
+		before, at = at, at+n
 	}
 	return out
 }
