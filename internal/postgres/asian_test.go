@@ -23,6 +23,9 @@ func TestAsianWords(t *testing.T) {
 		"Lao":         {"ແມວ", "ແມ ມວ", "ແມ ມວ"},
 		"Khmer":       {"ឆ្មា។", "ឆ្ មា ឆ្មា ។", "ឆ្មា ។"},
 		"Burmese":     {"ကြောင်", "ကြော င် ကြောင်", "ကြောင်"},
+		"Decomposed":  {"cafe\u0301", "café", "café"},
+		"Kana":        {"か\u3099くせい", "がく くせ せい", "がく くせ せい"},
+		"Jamo":        {"\u1100\u1169\u110b\u1163\u11bc\u110b\u1175", "고 양 고양 이 양이", "고양 양이"},
 		"WithEnglish": {"my自転車!", "my 自 転 自転 車 転車 !", "my 自転 転車 !"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -607,3 +607,25 @@ func TestLexicalFindsAsianLanguages(t *testing.T) {
 		b.insertUnits(t, scope, owner[asian[0].question], 600, "null")
 	}
 }
+
+// Composed and decomposed characters are the same in texts and queries.
+func TestLexicalFindsDecomposedText(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	composed, decomposed := b.remember(t, scope, "Das Café ist grün", nil), b.remember(t, scope, "Das Cafe\u0301 ist rot", nil)
+	b.remember(t, b.users[1], "Das Café ist grün", nil)
+	for _, query := range []string{"Café", "cafe\u0301"} {
+		hits, err := b.Lexical(t.Context(), scope, retrieve.Query{Kind: retrieve.Memory, Text: query, Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]bool{}
+		for _, h := range hits {
+			got[b.ownerOf(t, h.ID)] = true
+		}
+		if diff := cmp.Diff(map[string]bool{composed: true, decomposed: true}, got); diff != "" {
+			t.Errorf("%+q (-want +got):\n%s", query, diff)
+		}
+	}
+}

@@ -93,6 +93,7 @@ func TestTerms(t *testing.T) {
 		"ทดสอบ":                            {"ทด", "ดส", "สอ", "อบ"},
 		"เลี้ยง":                           {"เลี้", "ลี้ย", "ยง"},
 		"Die Steuererklärung":              {"die", "steuererklärung"},
+		"Die Steuererkla\u0308rung":        {"die", "steuererklärung"},
 		"":                                 nil,
 	} {
 		if d := cmp.Diff(want, terms(text)); d != "" {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Highlight returns the parts of a text that contain the terms of a question, in order
@@ -17,7 +19,19 @@ func Highlight(question, text string) []Span {
 	if len(wanted) == 0 {
 		return nil
 	}
-	var found []Span
+	if norm.NFC.IsNormalString(text) {
+		return joinSpans(highlight(wanted, text))
+	}
+	c := compose(text)
+	found := highlight(wanted, c.text)
+	for i, s := range found {
+		found[i] = Span{c.starts[s.Start], c.ends[s.End-1]}
+	}
+	return joinSpans(found)
+}
+
+// highlight returns the parts of a text with composed characters that are one of the terms.
+func highlight(wanted map[string]bool, text string) (found []Span) {
 	for _, w := range wordSpans(text) {
 		word := text[w.Start:w.End]
 		EachRun(word, func(s Script, part Span) {
@@ -35,7 +49,32 @@ func Highlight(question, text string) []Span {
 			}
 		})
 	}
-	return joinSpans(found)
+	return found
+}
+
+// composed is a text with composed characters, with the part of the original that each byte stands for: a character with its marks if that differs.
+type composed struct {
+	text         string
+	starts, ends []int
+}
+
+func compose(text string) (c composed) {
+	var b strings.Builder
+	for at := 0; at < len(text); {
+		end := at + norm.NFC.NextBoundaryInString(text[at:], true)
+		part := norm.NFC.String(text[at:end])
+		for i := range len(part) {
+			start, end := at, end
+			if part == text[at:end] {
+				start, end = at+i, at+i+1
+			}
+			c.starts, c.ends = append(c.starts, start), append(c.ends, end)
+		}
+		b.WriteString(part)
+		at = end
+	}
+	c.text = b.String()
+	return c
 }
 
 // joinSpans sorts spans and joins those that touch.

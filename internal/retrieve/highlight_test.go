@@ -23,6 +23,8 @@ func TestHighlight(t *testing.T) {
 		"Mixed":      {"iphone", "昨日iPhoneを買いました", []string{"iPhone"}},
 		"Korean":     {"고양이 알레르기", "고양이를 키워요", []string{"고양이"}},
 		"Thai":       {"แมวดำ", "ฉันเลี้ยงแมวสีเทา", []string{"แมว"}},
+		"Decomposed": {"cafe\u0301, バー", "Das Café, nicht das cafe\u0301: ハ\u3099ー", []string{"Café", "cafe\u0301", "ハ\u3099ー"}},
+		"Composed":   {"café", "im Cafe\u0301s-Viertel der Cafe\u0301", []string{"Cafe\u0301s", "Cafe\u0301"}},
 		"Single":     {"猫", "黒猫を飼う", []string{"猫"}},
 		"Genitive":   {"Ana’s room", "Ana has a room.", []string{"Ana", "room"}},
 	} {
@@ -42,7 +44,7 @@ func TestHighlight(t *testing.T) {
 // Spans are in order, do not overlap and end between characters.
 func TestHighlightIsValid(t *testing.T) {
 	t.Parallel()
-	words := rapid.SliceOf(rapid.SampledFrom([]string{"train", "Trains ", "東京", "京", "ß€𝄞", "고양", "ー", "한", "かな", "เลี้ยง", "สี", " ", "-", "é", "\n", "\xff"}))
+	words := rapid.SliceOf(rapid.SampledFrom([]string{"train", "Trains ", "東京", "京", "ß€𝄞", "고양", "ー", "한", "かな", "เลี้ยง", "สี", " ", "-", "é", "e\u0301", "\u3099", "\n", "\xff"}))
 	rapid.Check(t, func(t *rapid.T) {
 		question, text, at := "", "", 0
 		for _, w := range words.Draw(t, "question") {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"regexp"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 var (
@@ -70,7 +72,7 @@ func (d Described) label() string {
 // speaker returns the first name that a message begins with, as in an exported group
 // chat ("Anna: hello"), in lower case, or "".
 func speaker(text string) string {
-	m := speakerLabel.FindStringSubmatch(text)
+	m := speakerLabel.FindStringSubmatch(norm.NFC.String(text))
 	if m == nil {
 		return ""
 	}
@@ -93,7 +95,7 @@ func named(question string, speakers map[string]bool) map[string]bool {
 // Anna work?" becomes "Where does I work?". What they wrote is about "I", so it is
 // closer in meaning.
 func perspective(question string, names map[string]bool) string {
-	return wordOrGenitive.ReplaceAllStringFunc(question, func(w string) string {
+	return wordOrGenitive.ReplaceAllStringFunc(norm.NFC.String(question), func(w string) string {
 		plain, genitive := strings.CutSuffix(strings.ReplaceAll(w, "’", "'"), "'s")
 		switch {
 		case !names[strings.ToLower(plain)]:

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -116,7 +118,7 @@ func (s Statement) sameTerms(newer Statement) bool {
 
 // ParseStatement parses a short text.
 func ParseStatement(text string) Statement {
-	text = opener.ReplaceAllString(strings.TrimSpace(leadingDate.ReplaceAllString(text, "")), "")
+	text = opener.ReplaceAllString(strings.TrimSpace(leadingDate.ReplaceAllString(norm.NFC.String(text), "")), "")
 	s := Statement{words: plainWords(text), values: valuesOf(text), changed: changes.matches(text), ended: ends.matches(text)}
 	if f := frames.FindStringSubmatch(text); f != nil {
 		s.frame, s.rest = strings.ToLower(f[1]), s.contents(text[len(f[0]):])

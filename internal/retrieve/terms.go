@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // stopWords carry no meaning on their own.
@@ -22,11 +24,14 @@ func setOf(list string) map[string]bool {
 	return out
 }
 
-// plainWords returns the words of a text in lower case, without genitive endings.
+// folded returns a text in lower case with composed characters, so that equal words are equal.
+func folded(text string) string { return strings.ToLower(norm.NFC.String(text)) }
+
+// plainWords returns the words of a text, folded, without genitive endings.
 func plainWords(text string) []string {
 	const letters = 5 // of a typical word with its space
 	out := make([]string, 0, len(text)/letters+1)
-	text = strings.ToLower(text)
+	text = folded(text)
 	start := -1
 	for i, r := range text {
 		switch inWord := isWordRune(r); {
