@@ -26,6 +26,10 @@ func (d *DB) Match(ctx context.Context, scope tenant.Scope, query retrieve.Query
 			args = append(args, query.Group)
 			sql += fmt.Sprintf(" and m.bucket_id = $%d", len(args))
 		}
+		if byOwner(query) {
+			args = append(args, optionalTime(query.From), optionalTime(query.To))
+			sql += fmt.Sprintf(` and m.created_at >= coalesce($%d::timestamptz, '-infinity') and m.created_at < coalesce($%d::timestamptz, 'infinity')`, len(args)-1, len(args))
+		}
 		sql += " and " + whereSQL(query.Where, &args) + fmt.Sprintf(" order by m.seq desc limit %d", maxMatched+1)
 		var err error
 		ids, err = collectIDs(ctx, tx, sql, args)

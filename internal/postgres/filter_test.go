@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -58,6 +59,45 @@ func TestFiltersSelectByTheirDefinition(t *testing.T) {
 	})
 	if matched == 0 {
 		t.Error("no filter matched a memory")
+	}
+}
+
+// Memories outside of the times of a query do not count towards the maximum of Match.
+func TestMatchIsWithinTheTimesOfTheQuery(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	ids := make([]string, 3)
+	for i := range ids {
+		for _, u := range []tenant.Scope{b.users[1], scope} {
+			m := newMemory(fmt.Sprint("memory ", i))
+			m.Tags = []string{"few"}
+			created, err := b.Memories().Create(t.Context(), u, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[i] = created.ID
+			exec(t, b.owner, "update memories set created_at = $2 where id = $1", created.ID, start.AddDate(0, 0, i))
+		}
+	}
+	where := filter.Filter{Op: filter.Contains, Field: filter.Tags, Values: []filter.Value{{Kind: filter.String, Text: "few"}}}
+	for name, test := range map[string]struct {
+		query retrieve.Query
+		want  []string
+	}{
+		"all":  {retrieve.Query{}, []string{ids[2], ids[1], ids[0]}},
+		"from": {retrieve.Query{From: start.AddDate(0, 0, 1)}, []string{ids[2], ids[1]}},
+		"to":   {retrieve.Query{To: start.AddDate(0, 0, 1)}, []string{ids[0]}},
+		"both": {retrieve.Query{From: start.AddDate(0, 0, 1), To: start.AddDate(0, 0, 2)}, []string{ids[1]}},
+	} {
+		test.query.Kind, test.query.Where = retrieve.Memory, where
+		got, more, err := b.Match(t.Context(), scope, test.query)
+		if err != nil || more {
+			t.Fatalf("%s: %v, %v", name, more, err)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

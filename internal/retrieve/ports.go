@@ -82,8 +82,8 @@ type Index interface {
 
 // Searcher is the database side of a search. internal/postgres implements it.
 type Searcher interface {
-	// Match returns the newest memories that match q.Where and q.Group, and reports
-	// whether there are more than it returns.
+	// Match returns the newest memories that match q.Where, q.Group, q.From and q.To, and
+	// reports whether there are more than it returns.
 	Match(ctx context.Context, scope tenant.Scope, q Query) (ids []string, more bool, err error)
 	// Lexical returns the best units by words, best first. Unless q.Owners is nil, it
 	// returns only units of these memories, as does Exact.

@@ -11,7 +11,7 @@ import (
 // the best matches of a filter may rank far below other memories, so the units of all
 // memories that match are scored exactly in the database.
 //
-// A filter is broad if it matches more memories than that. Then the newest are scored
+// A filter is broad if it matches more memories than that within q.From and q.To. Then the newest are scored
 // exactly, and the best hits of the unfiltered searches are checked one by one: the
 // filter matches so much that they include its best ones.
 func (e *Engine) restrict(ctx context.Context, scope tenant.Scope, q Query) (Query, error) {
