@@ -249,6 +249,21 @@ func TestOperatorRules(t *testing.T) {
 	}
 }
 
+// TestNoDelayBeforeShutdown: Kubernetes 1.30 to 1.32 reject a sleep of 0 seconds.
+func TestNoDelayBeforeShutdown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		seconds string
+		want    any
+	}{{"10", 10}, {"0", nil}} {
+		deployment := parse(t, render(t, "-f", "testdata/values/external.yaml", "-s", "templates/api-deployment.yaml", "--set", "api.drainSeconds="+tt.seconds))[0]
+		api := object(list(deployment.at("spec", "template", "spec", "containers"))[0])
+		if got := api.at("lifecycle", "preStop", "sleep", "seconds"); got != tt.want || (tt.want == nil && api["lifecycle"] != nil) {
+			t.Errorf("api.drainSeconds %s: lifecycle %v, want a sleep of %v seconds", tt.seconds, api["lifecycle"], tt.want)
+		}
+	}
+}
+
 // TestUninstallSelectsTenants: the selector of a shard does not apply, because the other shards are uninstalled, too.
 func TestUninstallSelectsTenants(t *testing.T) {
 	t.Parallel()
