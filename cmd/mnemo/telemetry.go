@@ -81,7 +81,8 @@ func embeddingStats(m reembed.Migration, now time.Time) telemetry.EmbeddingStats
 
 func (f telemetryFlags) storeStats(s postgres.Stats) telemetry.StoreStats {
 	out := telemetry.StoreStats{IndexLag: s.IndexLag, SweepAge: s.SweepAge, DriftedSweeps: s.DriftedSweeps, ErasureLag: s.ErasureLag, BlockedConversations: s.Blocked,
-		UnsealedRecords: s.Unsealed.Records, UnsealedAge: s.Unsealed.Oldest, FailingWebhooks: s.Webhooks.Failing, DisabledWebhooks: s.Webhooks.Disabled}
+		UnsealedRecords: s.Unsealed.Records, UnsealedAge: s.Unsealed.Oldest, FailingWebhooks: s.Webhooks.Failing, DisabledWebhooks: s.Webhooks.Disabled,
+		FailingWebhookTenants: s.Webhooks.FailingTenants, DeliveringWebhookTenants: s.Webhooks.DeliveringTenants}
 	for _, j := range s.Jobs {
 		out.Jobs = append(out.Jobs, telemetry.JobStats(j))
 	}

@@ -77,6 +77,7 @@ var reachableFunctions = map[string]string{
 	"audit_tenants":              "runs as the owner; returns ids of tenants",
 	"webhooks_claim":             "runs as the owner; delays deliveries and returns ids of tenants and names of their webhooks",
 	"webhooks_failing":           "runs as the owner; has no arguments and returns counts only",
+	"webhook_tenants":            "runs as the owner; has no arguments and returns counts only",
 	"tenants_failing_webhooks":   "runs as the owner; has no arguments and returns ids of tenants and counts",
 	"audit_backlog":              "runs as the owner; returns a count and an age",
 	"imports_wait":               "runs as the owner; has no arguments and returns whether any other user waits",

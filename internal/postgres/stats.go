@@ -26,10 +26,12 @@ type Stats struct {
 	Webhooks      WebhookStats
 }
 
-// WebhookStats counts the webhooks of all tenants that deliver nothing.
+// WebhookStats counts the webhooks of active tenants that deliver nothing, and the tenants with webhooks that are not disabled.
 type WebhookStats struct {
-	Failing  int64 // for more than 15 minutes
-	Disabled int64
+	Failing           int64 // for more than 15 minutes
+	Disabled          int64
+	FailingTenants    int64 // with a failing webhook
+	DeliveringTenants int64 // the others
 }
 
 // AuditStats are the audit records that are not sealed yet, of all tenants.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
@@ -126,6 +127,39 @@ func TestWebhookJobs(t *testing.T) {
 	if err != nil || stats.Webhooks.Disabled != 1 {
 		t.Errorf("stats %+v, %v, want 1 disabled webhook", stats.Webhooks, err)
 	}
+}
+
+// TestWebhookStats: a tenant counts once, however many of its webhooks fail, and only while it is active.
+func TestWebhookStats(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	first, second := b.users[0].Tenant, b.users[2].Tenant
+	for _, name := range []string{"a", "b", "c"} {
+		b.hook(t, first, name)
+	}
+	b.hook(t, second, "a")
+	expect := func(state string, want postgres.WebhookStats) {
+		t.Helper()
+		stats, err := b.Stats(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, stats.Webhooks); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", state, diff)
+		}
+	}
+	expect("all deliver", postgres.WebhookStats{DeliveringTenants: 2})
+	exec(t, b.owner, "update webhooks set failing_since = now() - interval '14 minutes' where tenant_id = $1", second)
+	exec(t, b.owner, "update webhooks set failing_since = now() - interval '16 minutes' where tenant_id = $1 and name <> 'c'", first)
+	expect("two of a tenant fail", postgres.WebhookStats{Failing: 2, FailingTenants: 1, DeliveringTenants: 1})
+	exec(t, b.owner, "update webhooks set disabled = true where tenant_id = $1 and name <> 'c'", first)
+	expect("they are disabled", postgres.WebhookStats{Disabled: 2, DeliveringTenants: 2})
+	exec(t, b.owner, "update webhooks set disabled = true where tenant_id = $1", first)
+	expect("all of a tenant are disabled", postgres.WebhookStats{Disabled: 3, DeliveringTenants: 1})
+	if _, err := b.Retire(t.Context(), b.specs[0].ID, tenant.Retain); err != nil {
+		t.Fatal(err)
+	}
+	expect("the tenant is retained", postgres.WebhookStats{DeliveringTenants: 1})
 }
 
 // A replay begins at a time and enables the webhook; without a time it continues.

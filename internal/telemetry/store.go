@@ -27,7 +27,9 @@ type StoreStats struct {
 	UnsealedAge     time.Duration
 	// FailingWebhooks have failed for more than 15 minutes; DisabledWebhooks are not tried any more.
 	FailingWebhooks, DisabledWebhooks int64
-	Embeddings                        EmbeddingStats
+	// FailingWebhookTenants have a failing webhook; DeliveringWebhookTenants are the others with webhooks that are not disabled.
+	FailingWebhookTenants, DeliveringWebhookTenants int64
+	Embeddings                                      EmbeddingStats
 	// BlockedConversations are the conversations over quota of all tenants.
 	BlockedConversations int64
 }
@@ -69,6 +71,7 @@ var (
 	unsealedDesc      = prometheus.NewDesc("mnemo_audit_unsealed_records", "Audit records that are not sealed in the hash chain of their tenant.", nil, nil)
 	unsealedAgeDesc   = prometheus.NewDesc("mnemo_audit_unsealed_oldest_age_seconds", "Age of the oldest audit record that is not sealed.", nil, nil)
 	webhooksDesc      = prometheus.NewDesc("mnemo_webhooks", "Failing webhooks of all tenants, by state: failing for more than 15 minutes, or disabled after the last attempt.", []string{"state"}, nil)
+	hookTenantsDesc   = prometheus.NewDesc("mnemo_webhook_tenants", "Tenants with webhooks that are not disabled, by state: failing if one has failed for more than 15 minutes, otherwise delivering.", []string{"state"}, nil)
 	usedDesc          = prometheus.NewDesc("mnemo_tenant_quota_used", "Usage of a quota, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
 	limitDesc         = prometheus.NewDesc("mnemo_tenant_quota_limit", "Quota of a tenant, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
 	tenantBlockedDesc = prometheus.NewDesc("mnemo_tenant_blocked_conversations", "Conversations of a tenant that are stored but not searchable because they are over quota.", []string{"tenant"}, nil)
@@ -101,7 +104,7 @@ func NewStoreCollector(query func(context.Context) (StoreStats, error), pool fun
 // Describe implements prometheus.Collector.
 func (c *StoreCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		jobsDesc, oldestDesc, lagDesc, sweepAgeDesc, driftedDesc, erasureLagDesc, unsealedDesc, unsealedAgeDesc, webhooksDesc, usedDesc, limitDesc, tenantBlockedDesc, blockedDesc, poolDesc, poolMaxDesc, poolWaitsDesc, poolWaitDesc,
+		jobsDesc, oldestDesc, lagDesc, sweepAgeDesc, driftedDesc, erasureLagDesc, unsealedDesc, unsealedAgeDesc, webhooksDesc, hookTenantsDesc, usedDesc, limitDesc, tenantBlockedDesc, blockedDesc, poolDesc, poolMaxDesc, poolWaitsDesc, poolWaitDesc,
 	} {
 		out <- d
 	}
@@ -136,6 +139,8 @@ func (c *StoreCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(unsealedAgeDesc, s.UnsealedAge.Seconds())
 	gauge(webhooksDesc, float64(s.FailingWebhooks), "failing")
 	gauge(webhooksDesc, float64(s.DisabledWebhooks), "disabled")
+	gauge(hookTenantsDesc, float64(s.FailingWebhookTenants), "failing")
+	gauge(hookTenantsDesc, float64(s.DeliveringWebhookTenants), "delivering")
 	s.Embeddings.collect(gauge)
 	for _, t := range s.Tenants {
 		for resource, n := range t.Used {

@@ -45,9 +45,11 @@ func triggerAlerts(t *testing.T, m *monitor, token string) {
 	m.wantAlert(t, "no recorder runs, and an erasure was recorded in the database an hour ago", "MnemoErasureLedgerLag")
 	execute(t, db, "delete from erasures")
 	leaveAuditUnsealed(t, m, db)
-	execute(t, db, `insert into webhooks (tenant_id, name, url, events, secret, position, disabled)
-		select id, 'alert', 'https://example.com', '{*}', '', 0, true from tenants where state = 'active' limit 1`)
-	m.wantAlert(t, "a webhook was disabled after its last attempt", "MnemoWebhookFailing")
+	execute(t, db, `insert into webhooks (tenant_id, name, url, events, secret, position, due_at, failing_since)
+		select id, 'alert', 'https://example.com', '{*}', '', 0, now() + interval '1 day', now() - interval '1 hour' from tenants where state = 'active'`)
+	m.wantAlert(t, "a webhook of each tenant has failed for an hour", "MnemoWebhookFailing")
+	execute(t, db, "update webhooks set disabled = true where name = 'alert'")
+	m.wantAlert(t, "webhooks were disabled after their last attempt", "MnemoWebhookDisabled")
 	execute(t, db, "delete from webhooks where name = 'alert'")
 	execute(t, db, `with absent as (
 			insert into embedding_generations (name, model, dimensions) values ('mnemo_absent_1', 'absent', 1) returning id

@@ -122,18 +122,26 @@ func (q *Queries) DeleteWebhook(ctx context.Context, arg DeleteWebhookParams) (i
 }
 
 const failingWebhooks = `-- name: FailingWebhooks :one
-select w.failing::bigint as failing, w.disabled::bigint as disabled from webhooks_failing() w
+select w.failing::bigint as failing, w.disabled::bigint as disabled, t.failing::bigint as failing_tenants, t.delivering::bigint as delivering_tenants
+from webhooks_failing() w, webhook_tenants() t
 `
 
 type FailingWebhooksRow struct {
-	Failing  int64
-	Disabled int64
+	Failing           int64
+	Disabled          int64
+	FailingTenants    int64
+	DeliveringTenants int64
 }
 
 func (q *Queries) FailingWebhooks(ctx context.Context) (FailingWebhooksRow, error) {
 	row := q.db.QueryRow(ctx, failingWebhooks)
 	var i FailingWebhooksRow
-	err := row.Scan(&i.Failing, &i.Disabled)
+	err := row.Scan(
+		&i.Failing,
+		&i.Disabled,
+		&i.FailingTenants,
+		&i.DeliveringTenants,
+	)
 	return i, err
 }
 

@@ -44,7 +44,8 @@ select tenant_id::text as tenant_id, name::text as name from webhooks_claim(@mos
 update webhooks set due_at = now() where tenant_id = @tenant_id and name = @name and attempts = 0 and due_at > now();
 
 -- name: FailingWebhooks :one
-select w.failing::bigint as failing, w.disabled::bigint as disabled from webhooks_failing() w;
+select w.failing::bigint as failing, w.disabled::bigint as disabled, t.failing::bigint as failing_tenants, t.delivering::bigint as delivering_tenants
+from webhooks_failing() w, webhook_tenants() t;
 
 -- name: NextWebhookRecords :many
 -- The name of the user, as the administrator and the applications know it, while the user exists. Each user is looked up alone, as in MemoryOwners.
