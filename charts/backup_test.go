@@ -6,8 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
@@ -59,36 +62,155 @@ func (r *testRelease) expectJob(prefix string) {
 	}
 }
 
+// backupVolume is a database and the directory of its dumps.
+type backupVolume struct {
+	t        *testing.T
+	database postgrestest.Database
+	dir      string
+	// dump and restore are the scripts of the CronJob and of the restore Job.
+	dump, restore string
+}
+
+func newBackupVolume(t *testing.T, set ...string) *backupVolume {
+	t.Helper()
+	args := append([]string{"-f", "testdata/values/restore.yaml", "-s", "templates/backup.yaml"}, set...)
+	objects := parse(t, render(t, args...))
+	return &backupVolume{
+		t: t, database: postgrestest.Create(t), dir: t.TempDir(), dump: script(t, objects, "CronJob"), restore: script(t, objects, "Job"),
+	}
+}
+
+// try runs a script as its container does, with the directory instead of /backup, and returns its output.
+func (v *backupVolume) try(text string, env ...string) (string, error) {
+	v.t.Helper()
+	app, err := url.Parse(v.database.AppURL)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(v.t.Context(), "/bin/sh", "-euc", strings.ReplaceAll(text, "/backup", v.dir))
+	cmd.Env = slices.Concat(os.Environ(), []string{"DATABASE_OWNER_URL=" + v.database.OwnerURL, "APP_ROLE=" + app.User.Username(),
+		"PATH=" + testkit.PostgresClients(v.t) + ":" + os.Getenv("PATH")}, env)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// run runs a script that must succeed.
+func (v *backupVolume) run(text string, env ...string) {
+	v.t.Helper()
+	if out, err := v.try(text, env...); err != nil {
+		v.t.Fatalf("%s\n%v\n%s", text, err, out)
+	}
+}
+
+// expectFailure runs a script that must fail and print the text.
+func (v *backupVolume) expectFailure(want, text string, env ...string) {
+	v.t.Helper()
+	out, err := v.try(text, env...)
+	if err == nil || !strings.Contains(out, want) {
+		v.t.Errorf("error %v, want one and the output %q:\n%s", err, want, out)
+	}
+}
+
+func (v *backupVolume) execute(sql string) {
+	v.t.Helper()
+	v.run(`psql -q -v ON_ERROR_STOP=1 -c "` + sql + `" "$DATABASE_OWNER_URL"`)
+}
+
+// expectRows compares the ids in the table kept.
+func (v *backupVolume) expectRows(want string) {
+	v.t.Helper()
+	out, err := v.try(`psql -Atc 'select array_agg(id order by id) from kept' "$DATABASE_OWNER_URL"`)
+	if got := strings.TrimSpace(out); err != nil || got != want {
+		v.t.Errorf("rows %s, %v, want %s", got, err, want)
+	}
+}
+
+// create writes empty files.
+func (v *backupVolume) create(names ...string) {
+	v.t.Helper()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(v.dir, name), nil, 0o600); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+}
+
+// files returns the names of the dumps, complete and partial, in their order.
+func (v *backupVolume) files() (names []string) {
+	v.t.Helper()
+	files, err := filepath.Glob(filepath.Join(v.dir, "mnemo-*"))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, file := range files {
+		names = append(names, filepath.Base(file))
+	}
+	return names
+}
+
+func (v *backupVolume) expectFiles(want ...string) {
+	v.t.Helper()
+	if diff := cmp.Diff(want, v.files()); diff != "" {
+		v.t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
 // TestBackupScripts runs the scripts of the CronJob and the restore Job with the
 // real PostgreSQL.
 func TestBackupScripts(t *testing.T) {
 	t.Parallel()
-	d, dir := postgrestest.Create(t), t.TempDir()
-	objects := parse(t, render(t, "-f", "testdata/values/restore.yaml", "-s", "templates/backup.yaml", "--set", "backup.keep=2"))
-	dump, restore := script(t, objects, "CronJob"), script(t, objects, "Job")
-	execute := func(sql string) {
-		t.Helper()
-		runScript(t, dir, d, `psql -q -v ON_ERROR_STOP=1 -c "`+sql+`" "$DATABASE_OWNER_URL"`)
-	}
-	execute("create table kept (id int); insert into kept values (1)")
-	for _, old := range []string{"mnemo-20250101T000000Z.dump", "mnemo-20250102T000000Z.dump", "mnemo-20250103T000000Z.dump.partial"} {
-		if err := os.WriteFile(filepath.Join(dir, old), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	runScript(t, dir, d, dump)
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) != 2 || filepath.Base(files[0]) != "mnemo-20250102T000000Z.dump" {
+	v := newBackupVolume(t, "--set", "backup.keep=2")
+	v.execute("create table kept (id int); insert into kept values (1)")
+	v.create("mnemo-20250101T000000Z.dump", "mnemo-20250102T000000Z.dump", "mnemo-20250103T000000Z.dump.partial")
+	v.run(v.dump, "JOB_UID=first")
+	files := v.files()
+	if len(files) != 2 || files[0] != "mnemo-20250102T000000Z.dump" {
 		t.Fatalf("files after a dump: %q, want the new dump and the newer of the old ones", files)
 	}
-	execute("insert into kept values (2)")
-	runScript(t, dir, d, restore, "DUMP="+filepath.Base(files[1]))
-	runScript(t, dir, d, `test "$(psql -Atc 'select array_agg(id) from kept' "$DATABASE_OWNER_URL")" = "{1}"`)
+	dump := "DUMP=" + files[1]
+	v.execute("insert into kept values (2)")
+	v.run(v.restore, dump, "JOB_NAME=mnemo-restore-2", "JOB_UID=second")
+	v.expectRows("{1}")
 	// A database that was restored once can be dumped and restored again.
-	runScript(t, dir, d, dump+"\n"+restore, "DUMP="+filepath.Base(files[1]))
+	v.run(v.dump, "JOB_UID=third")
+	v.run(v.restore, dump, "JOB_NAME=mnemo-restore-4", "JOB_UID=fourth")
+}
+
+// TestBackupIsNotRepeated: Kubernetes repeats a Job whose upload failed.
+func TestBackupIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	v := newBackupVolume(t, "--set", "backup.keep=1")
+	v.run(v.dump, "JOB_UID=first")
+	files := v.files()
+	v.run(v.dump+"\nfalse", "JOB_UID=first") // it ends before the script does
+	v.expectFiles(files...)
+}
+
+// TestFailedDumpLeavesSpace: a dump on a full volume fails. Its partial file is deleted, and so are the dumps above backup.keep.
+func TestFailedDumpLeavesSpace(t *testing.T) {
+	t.Parallel()
+	v := newBackupVolume(t, "--set", "backup.keep=2")
+	v.create("mnemo-20250101T000000Z.dump", "mnemo-20250102T000000Z.dump", "mnemo-20250103T000000Z.dump")
+	const full = `pg_dump() { echo half > "${3#--file=}"; echo "No space left on device"; return 1; }` + "\n"
+	v.expectFailure("No space left on device", full+v.dump, "JOB_UID=first")
+	v.expectFiles("mnemo-20250102T000000Z.dump", "mnemo-20250103T000000Z.dump")
+}
+
+// TestBackupsEnd: with concurrencyPolicy Forbid, a Job that hangs would prevent all further ones. The pods of failed Jobs
+// keep their logs.
+func TestBackupsEnd(t *testing.T) {
+	t.Parallel()
+	for _, o := range parse(t, render(t, "-f", "testdata/values/restore.yaml", "-s", "templates/backup.yaml", "--set", "backup.activeDeadlineSeconds=1000000")) {
+		switch o.kind() {
+		case "CronJob":
+			if got := o.at("spec", "jobTemplate", "spec", "activeDeadlineSeconds"); got != 1000000 {
+				t.Errorf("activeDeadlineSeconds %v, want 1000000", got)
+			}
+			if got := o.at("spec", "jobTemplate", "spec", "template", "spec", "restartPolicy"); got != "Never" {
+				t.Errorf("restartPolicy of backups %v, want Never", got)
+			}
+		}
+	}
 }
 
 // Containers that upload run after the dump has succeeded.
@@ -141,21 +263,6 @@ func script(t *testing.T, objects []object, kind string) string {
 	}
 	t.Fatalf("no %s with a script", kind)
 	return ""
-}
-
-// runScript runs a script as its container does, with dir instead of /backup.
-func runScript(t *testing.T, dir string, d postgrestest.Database, text string, env ...string) {
-	t.Helper()
-	app, err := url.Parse(d.AppURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-euc", strings.ReplaceAll(text, "/backup", dir))
-	cmd.Env = append(os.Environ(), append(env, "DATABASE_OWNER_URL="+d.OwnerURL, "APP_ROLE="+app.User.Username(),
-		"PATH="+testkit.PostgresClients(t)+":"+os.Getenv("PATH"))...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s\n%v\n%s", text, err, out)
-	}
 }
 
 // testRelease is a release of the chart on the real kube-apiserver.

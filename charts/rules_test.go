@@ -42,11 +42,13 @@ type alertTest struct {
 	Want []map[string]any `yaml:"exp_alerts,omitempty"`
 }
 
-// ofOtherRelease returns the series of another release in the same namespace.
+// ofOtherRelease returns the series of another release in the same namespace. Those of kube-state-metrics have the
+// name of its CronJob instead of its own.
 func ofOtherRelease(all []series) []series {
+	other := strings.NewReplacer(`release="mnemo"`, `release="other"`, `cronjob="mnemo-backup"`, `cronjob="other-backup"`)
 	out := slices.Clone(all)
 	for i := range out {
-		out[i].Series = strings.Replace(out[i].Series, `release="mnemo"`, `release="other"`, 1)
+		out[i].Series = other.Replace(out[i].Series)
 	}
 	return out
 }
@@ -128,7 +130,7 @@ func alertNames(t *testing.T) (names []string) {
 }
 
 // selector matches a metric in an expression, with what follows its name.
-var selector = regexp.MustCompile(`\b((?:mnemo|controller_runtime|workqueue|leader_election|process|go)[_:][a-z0-9_:]+)(.{0,60})`)
+var selector = regexp.MustCompile(`\b((?:mnemo|controller_runtime|workqueue|leader_election|process|go|kube)[_:][a-z0-9_:]+)(.{0,60})`)
 
 // wantSelectors fails the test if an expression has a selector without the matchers.
 func wantSelectors(t *testing.T, where, expr, matchers string) {
@@ -169,7 +171,14 @@ func TestRulesSelectRelease(t *testing.T) {
 	documented := map[string]bool{}
 	for _, g := range rules.Spec.Groups {
 		for _, r := range g.Rules {
-			wantSelectors(t, r.Record+r.Alert, r.Expr, `namespace="prod",release="acme"`)
+			matchers := `namespace="prod",release="acme"`
+			if r.Alert == "MnemoBackupOverdue" {
+				matchers = `namespace="prod",cronjob="memory-backup"`
+				if !strings.Contains(r.Expr, "+ 7200 +") {
+					t.Errorf("%s does not contain backup.activeDeadlineSeconds: %s", r.Alert, r.Expr)
+				}
+			}
+			wantSelectors(t, r.Record+r.Alert, r.Expr, matchers)
 			switch {
 			case r.Alert != "":
 				documented[r.Alert] = strings.HasSuffix(r.Annotations["runbook_url"], "/docs/runbooks/"+r.Alert+".md")

@@ -99,13 +99,34 @@ volumes:
   {{- end }}
 {{- end -}}
 
-{{/* A partial dump is left only by a pod that was killed; no two pods dump at a time. */}}
+{{/* The Job of a pod. The labels are used because a Job's name contains a hash of its spec, which therefore cannot contain the name. */}}
+{{- define "mnemo.jobEnv" -}}
+- {name: JOB_NAME, valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-name']"}}}
+- {name: JOB_UID, valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}}
+{{- end -}}
+
+{{/* A partial dump is left only by a pod that was killed; no two pods dump at a time. A Job whose upload failed is repeated with another
+pod, which must not dump again: the dumps of one night would replace those of others. Old dumps are deleted before the dump, too, so that a
+lower backup.keep frees space on a full volume. */}}
 {{- define "mnemo.dumpScript" -}}
+if [ "$(cat /backup/.last-job 2>/dev/null)" = "$JOB_UID" ]; then
+  echo "this Job has already dumped the database"
+  ls -l /backup
+  exit 0
+fi
+prune() {
+  find /backup -maxdepth 1 -name 'mnemo-*.dump' | sort -r | tail -n +{{ add 1 .Values.backup.keep }} | xargs -r rm -f
+}
 rm -f /backup/mnemo-*.partial
+prune
 file=/backup/mnemo-$(date -u +%Y%m%dT%H%M%SZ).dump
-pg_dump --format=custom --no-unlogged-table-data --file="$file.partial" "$DATABASE_OWNER_URL"
+pg_dump --format=custom --no-unlogged-table-data --file="$file.partial" "$DATABASE_OWNER_URL" || {
+  rm -f "$file.partial" # the volume may be full
+  exit 1
+}
 mv "$file.partial" "$file"
-ls -1 /backup/mnemo-*.dump | sort -r | tail -n +{{ add 1 .Values.backup.keep }} | xargs -r rm -f
+prune
+echo "$JOB_UID" > /backup/.last-job
 ls -l /backup
 {{- end -}}
 
