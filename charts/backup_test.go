@@ -49,16 +49,51 @@ func TestRestoreStopsEverythingElse(t *testing.T) {
 	})
 }
 
-// expectJob fails unless the release has one Job, and its name has the prefix: a
-// migration must not run during a restore.
-func (r *testRelease) expectJob(prefix string) {
+// job returns the name of the only Job of the release: a migration must not run during a restore.
+func (r *testRelease) job() string {
 	r.t.Helper()
 	out, err := tryKubectl(r.t, "", "-n", r.namespace, "get", "jobs", "-o", "jsonpath={.items[*].metadata.name}")
 	if err != nil {
 		r.t.Fatalf("get jobs: %v\n%s", err, out)
 	}
-	if names := strings.Fields(out); len(names) != 1 || !strings.HasPrefix(names[0], prefix) {
-		r.t.Errorf("Jobs %q, want one named %s…", names, prefix)
+	names := strings.Fields(out)
+	if len(names) != 1 {
+		r.t.Fatalf("Jobs %q, want one", names)
+	}
+	return names[0]
+}
+
+// expectJob fails unless the name of the only Job has the prefix.
+func (r *testRelease) expectJob(prefix string) {
+	r.t.Helper()
+	if name := r.job(); !strings.HasPrefix(name, prefix) {
+		r.t.Errorf("Job %s, want one named %s…", name, prefix)
+	}
+}
+
+// TestRollbackDoesNotRestoreAgain: a rollback to the revision of a restore creates its Job again. Its name and its UID, by which
+// its script recognizes that, are those of Kubernetes.
+func TestRollbackDoesNotRestoreAgain(t *testing.T) {
+	t.Parallel()
+	r := installRelease(t, "backup.enabled=true")
+	r.upgrade("--set", "backup.restore="+restoredDump)
+	name := r.job()
+	r.upgrade()
+	r.helm("rollback", "mnemo", "2")
+	if again := r.job(); again != name {
+		t.Errorf("Job %s after the rollback, want %s", again, name)
+	}
+	for _, o := range parse(t, render(t, "-f", "testdata/values/restore.yaml", "-s", "templates/backup.yaml")) {
+		if o.kind() != "Job" {
+			continue
+		}
+		env := map[any]any{}
+		for _, e := range list(list(o.at("spec", "template", "spec", "initContainers"))[0]["env"]) {
+			env[e["name"]] = object(e).at("valueFrom", "fieldRef", "fieldPath")
+		}
+		if env["JOB_NAME"] != "metadata.labels['batch.kubernetes.io/job-name']" || env["JOB_UID"] != "metadata.labels['batch.kubernetes.io/controller-uid']" {
+			t.Errorf("environment %v, want the labels of the Job", env)
+		}
 	}
 }
 
@@ -196,6 +231,50 @@ func TestFailedDumpLeavesSpace(t *testing.T) {
 	v.expectFiles("mnemo-20250102T000000Z.dump", "mnemo-20250103T000000Z.dump")
 }
 
+// TestRestoreRunsOnce: the data written since a restore stays when `helm rollback` creates the Job again.
+func TestRestoreRunsOnce(t *testing.T) {
+	t.Parallel()
+	v := newBackupVolume(t)
+	v.execute("create table kept (id int); insert into kept values (1)")
+	v.run(v.dump, "JOB_UID=backup")
+	dump := "DUMP=" + v.files()[0]
+	v.run(v.restore, dump, "JOB_NAME=mnemo-restore-5", "JOB_UID=first")
+	v.execute("insert into kept values (2)")
+	v.run(v.restore, dump, "JOB_NAME=mnemo-restore-5", "JOB_UID=first") // the migration failed and is repeated
+	v.expectRows("{1,2}")
+	v.expectFailure("a restore runs once", v.restore, dump, "JOB_NAME=mnemo-restore-5", "JOB_UID=rollback")
+	v.expectRows("{1,2}")
+	v.run(v.restore, dump, "JOB_NAME=mnemo-restore-8", "JOB_UID=again")
+	v.expectRows("{1}")
+}
+
+// TestFailedRestoreIsNotRepeatedByRollback: the users of a release that continued without the restore keep their data, too.
+func TestFailedRestoreIsNotRepeatedByRollback(t *testing.T) {
+	t.Parallel()
+	v := newBackupVolume(t)
+	v.execute("create table kept (id int); insert into kept values (1)")
+	v.run(v.dump, "JOB_UID=backup")
+	dump := "DUMP=" + v.files()[0]
+	v.expectFailure("connection", v.restore, dump, "JOB_NAME=mnemo-restore-5", "JOB_UID=first", "DATABASE_OWNER_URL=postgres://127.0.0.1:1/mnemo")
+	v.execute("insert into kept values (2)")
+	v.expectFailure("a restore runs once", v.restore, dump, "JOB_NAME=mnemo-restore-5", "JOB_UID=rollback")
+	v.expectRows("{1,2}")
+	v.run(v.restore, dump, "JOB_NAME=mnemo-restore-5", "JOB_UID=first") // Kubernetes repeats the pod
+	v.expectRows("{1}")
+}
+
+// TestRestoreNamesTheDumps: a mistyped name changes nothing.
+func TestRestoreNamesTheDumps(t *testing.T) {
+	t.Parallel()
+	v := newBackupVolume(t)
+	v.execute("create table kept (id int); insert into kept values (1)")
+	v.create(restoredDump)
+	job := []string{"DUMP=mnemo-20261122.dump", "JOB_NAME=mnemo-restore-5", "JOB_UID=first"}
+	v.expectFailure("no such dump: mnemo-20261122.dump", v.restore, job...)
+	v.expectFailure(restoredDump, v.restore, job...)
+	v.expectRows("{1}")
+}
+
 // TestBackupsEnd: with concurrencyPolicy Forbid, a Job that hangs would prevent all further ones. The pods of failed Jobs
 // keep their logs.
 func TestBackupsEnd(t *testing.T) {
@@ -208,6 +287,10 @@ func TestBackupsEnd(t *testing.T) {
 			}
 			if got := o.at("spec", "jobTemplate", "spec", "template", "spec", "restartPolicy"); got != "Never" {
 				t.Errorf("restartPolicy of backups %v, want Never", got)
+			}
+		case "Job":
+			if got := o.at("spec", "template", "spec", "restartPolicy"); got != "Never" {
+				t.Errorf("restartPolicy of the restore %v, want Never", got)
 			}
 		}
 	}

@@ -130,22 +130,44 @@ echo "$JOB_UID" > /backup/.last-job
 ls -l /backup
 {{- end -}}
 
-{{/* The recorder of erasures stays connected; it notices the restore. */}}
+{{/* The recorder of erasures stays connected; it notices the restore. `helm rollback` to the revision of a restore creates a Job of
+the same name with another UID. It must not restore again: everything written since the restore would be lost. */}}
 {{- define "mnemo.restoreScript" -}}
-test -f "/backup/$DUMP"
+state="/backup/.$JOB_NAME"
+if [ -s "$state" ] && [ "$(head -n 1 "$state")" != "$JOB_UID" ]; then
+  echo "The database was not changed: Job $JOB_NAME ran before, and a restore runs once, even after helm rollback."
+  echo "The API server and the operator stay stopped. To start them, run helm upgrade with --set backup.restore= or roll back to another revision."
+  echo "To restore a dump again, run helm upgrade with backup.restore. Tools that render the chart create the same Job again: delete $state first."
+  exit 1
+fi >&2
+if [ "$(tail -n 1 "$state" 2>/dev/null)" = restored ]; then
+  echo "this Job has already restored $DUMP" # and the migration failed
+  exit 0
+fi
+if [ ! -f "/backup/$DUMP" ]; then
+  echo "The database was not changed: no such dump: $DUMP. The volume contains:"
+  ls -1 /backup
+  echo "The API server and the operator stay stopped. Run helm upgrade with one of these dumps, or with --set backup.restore= to start them."
+  exit 1
+fi >&2
+echo "$JOB_UID" > "$state"
 sessions="select count(*) from pg_stat_activity where datname = current_database()
   and usename = '$APP_ROLE' and application_name <> 'mnemo-erasures'"
-until [ "$(psql -Atc "$sessions" "$DATABASE_OWNER_URL")" = 0 ]; do
+active=$(psql -Atc "$sessions" "$DATABASE_OWNER_URL")
+until [ "$active" = 0 ]; do
   echo "waiting until the API server and the operator have stopped"
   sleep 2
+  active=$(psql -Atc "$sessions" "$DATABASE_OWNER_URL")
 done
 psql -v ON_ERROR_STOP=1 -c 'drop schema if exists public cascade' \
   -c 'create schema public authorization pg_database_owner' "$DATABASE_OWNER_URL"
 pg_restore --no-owner --exit-on-error --jobs=4 --dbname="$DATABASE_OWNER_URL" "/backup/$DUMP"
+echo restored >> "$state"
 {{- end -}}
 
 {{- define "mnemo.restoreEnv" -}}
 - {name: DUMP, value: {{ quote .Values.backup.restore }}}
+{{ include "mnemo.jobEnv" . }}
 - name: APP_ROLE
   valueFrom: {secretKeyRef: {name: {{ include "mnemo.postgresSecret" (dict "root" . "role" "app") }}, key: username}}
 {{- end -}}
@@ -159,7 +181,7 @@ template:
     labels:
       {{- include "mnemo.labels" (dict "root" . "component" "restore") | nindent 6 }}
   spec:
-    restartPolicy: OnFailure
+    restartPolicy: Never # failed pods stay with their logs
     {{- include "mnemo.backupPod" . | nindent 4 }}
     initContainers:
       {{- include "mnemo.backupContainer" (dict "root" . "name" "restore" "script" (include "mnemo.restoreScript" .)
