@@ -97,6 +97,28 @@ func TestRollbackDoesNotRestoreAgain(t *testing.T) {
 	}
 }
 
+// TestLedgerVolumeIsFixed: the claim template of a StatefulSet is immutable. An upgrade that changes it fails before it changes
+// anything else, and the commands of the runbook enlarge the volume.
+func TestLedgerVolumeIsFixed(t *testing.T) {
+	t.Parallel()
+	r := installRelease(t, "api.replicas=2,erasureLedger.enabled=true")
+	r.upgrade("--set", "erasureLedger.volume.size=1024Mi") // the same size
+	for _, change := range []string{"size=5Gi", "storageClass=fast", "existingClaim=other"} {
+		args := append(append([]string{"upgrade"}, r.chart...), "--set", "api.replicas=3,erasureLedger.volume."+change)
+		_, err := helm(t, append(args, "-n", r.namespace, "--kubeconfig", testkit.KubeConfigFile(t))...)
+		if err == nil || !strings.Contains(err.Error(), "erasureLedger.volume cannot be changed") {
+			t.Errorf("helm upgrade with erasureLedger.volume.%s: %v, want an error that says that it cannot be changed", change, err)
+		}
+		r.expectReplicas("2 1")
+	}
+	r.kubectl("delete", "statefulset", "mnemo-erasures", "--cascade=orphan")
+	r.upgrade("--set", "erasureLedger.volume.size=5Gi")
+	const size = "{.spec.volumeClaimTemplates[0].spec.resources.requests.storage}"
+	if got, err := tryKubectl(t, "", "-n", r.namespace, "get", "statefulset", "mnemo-erasures", "-o", "jsonpath="+size); err != nil || got != "5Gi" {
+		t.Errorf("size %s, %v, want 5Gi", got, err)
+	}
+}
+
 // backupVolume is a database and the directory of its dumps.
 type backupVolume struct {
 	t        *testing.T
