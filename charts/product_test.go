@@ -2,6 +2,7 @@ package charts_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,17 +21,17 @@ var variables = regexp.MustCompile(`\(?\$([A-Z][A-Z_0-9]+)`)
 
 // libraryVariables are read by the PostgreSQL driver, Go and OpenTelemetry.
 var libraryVariables = map[string]bool{
-	"PGUSER": true, "PGPASSWORD": true, "HTTPS_PROXY": true, "SSL_CERT_DIR": true, "OTEL_EXPORTER_OTLP_HEADERS": true,
+	"PGUSER": true, "PGPASSWORD": true, "PGAPPNAME": true, "HTTPS_PROXY": true, "SSL_CERT_DIR": true, "OTEL_EXPORTER_OTLP_HEADERS": true,
 }
 
 // unsetVariables are never set by the chart: listen addresses, the timeout of an
-// init container that Kubernetes restarts, and the embedder settings that the
-// operator does not use.
+// init container that Kubernetes restarts, the embedder settings that the
+// operator does not use, and a direct connection where no pooler is used.
 var unsetVariables = []string{
 	"serve MNEMO_LISTEN", "serve MNEMO_METRICS_LISTEN", "operator MNEMO_METRICS_LISTEN", "operator MNEMO_HEALTH_LISTEN", "wait MNEMO_WAIT_TIMEOUT",
 	"operator MNEMO_MODEL_DIR", "operator MNEMO_MODEL_THREADS", "operator MNEMO_ONNXRUNTIME", "serve MNEMO_ONNXRUNTIME",
 	"operator MNEMO_EMBEDDINGS_URL", "operator MNEMO_EMBEDDINGS_KEY", "operator MNEMO_EMBEDDINGS_TIMEOUT",
-	"smoke-test MNEMO_LOG_LEVEL", "smoke-test MNEMO_LOG_FORMAT",
+	"smoke-test MNEMO_LOG_LEVEL", "smoke-test MNEMO_LOG_FORMAT", "erasures record DATABASE_DIRECT_URL",
 }
 
 // TestCommandsAndVariablesExist checks that the binary has every command and
@@ -44,7 +45,7 @@ func TestCommandsAndVariablesExist(t *testing.T) {
 	known, set := map[string]map[string]bool{}, map[string]bool{}
 	variablesOf := func(command string) map[string]bool {
 		if known[command] == nil {
-			out, err := exec.CommandContext(t.Context(), mnemo, command, "--help").CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), mnemo, append(strings.Fields(command), "--help")...).CombinedOutput()
 			if err != nil {
 				t.Fatalf("mnemo %s --help: %v\n%s", command, err, out)
 			}
@@ -64,8 +65,15 @@ func TestCommandsAndVariablesExist(t *testing.T) {
 					if image, _ := container["image"].(string); !strings.Contains(image, "/mnemo-dev/mnemo") {
 						continue // a third-party program
 					}
+					var words []string // also of a subcommand, as in "erasures record"
 					args, _ := container["args"].([]any)
-					command, _ := args[0].(string)
+					for _, arg := range args {
+						if strings.HasPrefix(fmt.Sprint(arg), "-") {
+							break
+						}
+						words = append(words, fmt.Sprint(arg))
+					}
+					command := strings.Join(words, " ")
 					has := variablesOf(command)
 					env, _ := container["env"].([]any)
 					for _, e := range env {
@@ -80,8 +88,8 @@ func TestCommandsAndVariablesExist(t *testing.T) {
 			}
 		}
 	}
-	if len(known) != 6 {
-		t.Errorf("commands %v, want serve, operator, migrate, wait, smoke-test and pre-uninstall", known)
+	if len(known) != 7 {
+		t.Errorf("commands %v, want serve, operator, migrate, wait, erasures record, smoke-test and pre-uninstall", slices.Sorted(maps.Keys(known)))
 	}
 	var unset []string
 	for command, variables := range known {
