@@ -234,3 +234,15 @@ func lost(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == "40001" || e.Code == "40P01")
 }
+
+// limitLockWaits makes the statements of the transaction that wait longer for a lock fail.
+func limitLockWaits(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
+	_, err := tx.Exec(ctx, fmt.Sprintf("set local lock_timeout = %d", limit.Milliseconds()))
+	return err
+}
+
+// isLockTimeout reports whether a statement waited for a lock for too long.
+func isLockTimeout(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "55P03"
+}

@@ -101,16 +101,23 @@ func countChanges(ctx context.Context, q *db.Queries, id tenant.ID, sealed []db.
 }
 
 // CloseDay makes the usage of a day, and of the days before, final. It waits for transactions
-// that began on the day.
+// that began on the day, but never for long while other writers wait behind it.
 func (d *DB) CloseDay(ctx context.Context, day metering.Day) error {
-	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
-		if err := q.LockReports(ctx); err != nil {
-			return err
-		}
-		if err := q.LockAllUsage(ctx); err != nil {
-			return err
-		}
-		return q.CloseDay(ctx, date(day))
+	err := awaitLocks(ctx, func() error {
+		return d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
+			if err := limitLockWaits(ctx, tx, lockTimeout); err != nil {
+				return err
+			}
+			if err := q.LockReports(ctx); err != nil {
+				return err
+			}
+			if err := q.LockAllUsage(ctx); err != nil {
+				return err
+			}
+			return q.CloseDay(ctx, date(day))
+		})
+	}, func(err error) {
+		d.log.WarnContext(ctx, "waiting for transactions that change the usage; retrying", "interval", lockRetry, "error", err)
 	})
 	if err != nil {
 		return fmt.Errorf("close day %s: %w", day, err)

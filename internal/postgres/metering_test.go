@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/metering"
@@ -240,6 +241,63 @@ func TestExportWaitsForWrites(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The export of a day that waits for a long transaction of one tenant does not block the writes, the audit log and the reports of
+// the other.
+func TestExportDoesNotBlockOtherTenants(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	writer, other := b.users[0], b.users[2] // CloseDay locks the usage of the other tenant first
+	if writer.Tenant < other.Tenant {
+		writer, other = other, writer
+	}
+	tx, err := b.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), "select from usage where tenant_id = $1 for update", string(writer.Tenant)); err != nil {
+		t.Fatal(err)
+	}
+	as := tenant.WithActor(t.Context(), tenant.Actor{Kind: tenant.ActorUser, Via: "token"})
+	if _, err := b.Memories().Create(as, other, newMemory("before the export")); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- b.CloseDay(context.WithoutCancel(t.Context()), b.today(t)) }()
+	awaitLockWait(t, b.owner)
+
+	ctx, cancel := context.WithTimeout(as, 4*postgres.LockTimeout)
+	defer cancel()
+	if _, err := b.Memories().Create(ctx, other, newMemory("during the export")); err != nil {
+		t.Errorf("a write of the other tenant: %v", err)
+	}
+	if err := b.SealRecords(ctx, other.Tenant, true); err != nil {
+		t.Errorf("seal the records of the other tenant: %v", err)
+	}
+	if err := b.ReportRequests(ctx, uuid.New(), map[metering.TenantDay]int64{{Tenant: other.Tenant, Day: b.today(t)}: 1}); err != nil {
+		t.Errorf("report requests of the other tenant: %v", err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitLockWait waits until a session waits for a lock.
+func awaitLockWait(t *testing.T, owner *pgxpool.Pool) {
+	t.Helper()
+	for !waitsForLock(t, owner) {
+	}
+}
+
+// waitsForLock reports whether a session waits for a lock.
+func waitsForLock(t *testing.T, owner *pgxpool.Pool) bool {
+	t.Helper()
+	return count(t, owner, "select count(*) from pg_locks join pg_stat_activity using (pid) where datname = current_database() and not granted") > 0
 }
 
 // The usage of a deleted tenant stays until it expires. Then the values of a tenant that does

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -35,10 +34,10 @@ var migrations embed.FS
 const migrationRetry = 200 * time.Millisecond
 
 const (
-	// lockTimeout is how long a migration waits for the lock of a table. Other statements wait behind
-	// it. PostgreSQL cancels an autovacuum that has the lock after deadlock_timeout, a second.
+	// lockTimeout is how long a migration waits for the lock of a table, and the export of a day for those of its tenants.
+	// Other statements wait behind it. PostgreSQL cancels an autovacuum that has the lock after deadlock_timeout, a second.
 	lockTimeout = 2 * time.Second
-	// lockRetry is the delay before a migration requests the lock again, in which other statements run.
+	// lockRetry is the delay before the lock is requested again, in which other statements run.
 	lockRetry = 10 * time.Second
 )
 
@@ -81,7 +80,16 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	}
 	defer unlock()
 	c.Log = cmp.Or(c.Log, slog.Default())
-	return awaitLocks(ctx, c.Log, func() (int64, error) { return migrate(ctx, pool, c) })
+	var version int64
+	err = awaitLocks(ctx, func() error {
+		var err error
+		version, err = migrate(ctx, pool, c)
+		return err
+	}, func(err error) {
+		c.Log.WarnContext(ctx, "waiting for transactions that use the tables, such as a backup or the export of an account; retrying",
+			"interval", lockRetry, "error", err)
+	})
+	return version, err
 }
 
 // migrate executes the steps of Migrate. They can be repeated.
@@ -112,22 +120,21 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, c MigrateConfig) (int64, e
 	return version, nil
 }
 
-// awaitLocks calls fn again while it fails because of lockTimeout, and logs each distinct error once.
-func awaitLocks(ctx context.Context, log *slog.Logger, fn func() (int64, error)) (int64, error) {
+// awaitLocks calls fn again while it fails because of a lock timeout, and warn once with each distinct error.
+func awaitLocks(ctx context.Context, fn func() error, warn func(error)) error {
 	logged := ""
 	for {
-		version, err := fn()
-		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "55P03" {
-			return version, err
+		err := fn()
+		if !isLockTimeout(err) {
+			return err
 		}
 		if err.Error() != logged {
 			logged = err.Error()
-			log.WarnContext(ctx, "waiting for transactions that use the tables, such as a backup or the export of an account; retrying",
-				"interval", lockRetry, "error", err)
+			warn(err)
 		}
 		select {
 		case <-ctx.Done():
-			return 0, err
+			return err
 		case <-time.After(lockRetry):
 		}
 	}

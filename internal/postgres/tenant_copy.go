@@ -202,7 +202,7 @@ func (c *tenantCopy) checkCells(ctx context.Context) (err error) {
 }
 
 // lockTenant finds the tenant and waits for its running writes. If one has changed the tenant or its usage since the snapshot, the
-// copy begins again.
+// copy begins again. Writers of the usage wait until the copy ends; CloseDay, which locks the usage of all tenants, does not.
 func (c *tenantCopy) lockTenant(ctx context.Context, name string) error {
 	rows, err := c.source.Query(ctx, `select id::text, namespace || '/' || name, state, suspended from tenants
 		where id::text = $1 or resource::text = $1 or namespace || '/' || name = $1 for no key update`, name)
@@ -228,7 +228,7 @@ func (c *tenantCopy) lockTenant(ctx context.Context, name string) error {
 		return fault.New(fault.Conflict, "tenant %s accepts writes, which a copy would miss: set spec.suspended of its Tenant to true, and wait until its condition Suspended is True", path)
 	}
 	c.report.Tenant, c.report.Name = tenant.ID(id), path
-	_, err = c.source.Exec(ctx, "select from usage where tenant_id = $1 for update", id)
+	_, err = c.source.Exec(ctx, "select from usage where tenant_id = $1 for share", id)
 	return err
 }
 

@@ -489,7 +489,7 @@ func TestCopyTenantWaitsForWrites(t *testing.T) {
 				_, err := f.copyTenant(context.WithoutCancel(t.Context()))
 				done <- err
 			}()
-			for count(t, f.owner, "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'") == 0 {
+			for !waitsForLock(t, f.owner) {
 				select {
 				case err := <-done:
 					t.Fatalf("CopyTenant = %v while a write is running", err)
@@ -506,6 +506,50 @@ func TestCopyTenantWaitsForWrites(t *testing.T) {
 				t.Errorf("rows of the tenant (-source +target):\n%s", diff)
 			}
 		})
+	}
+}
+
+// While a copy is running, the usage of a day can be exported. The copied tenant still accepts no writes.
+func TestUsageExportDuringCopy(t *testing.T) {
+	t.Parallel()
+	f := newCopyFixture(t)
+	id := f.users[0].Tenant
+	block, err := f.targetOwner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = block.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := block.Exec(t.Context(), "lock table messages in access exclusive mode"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := f.copyTenant(context.WithoutCancel(t.Context()))
+		done <- err
+	}()
+	awaitLockWait(t, f.targetOwner)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 4*postgres.LockTimeout)
+	defer cancel()
+	if err := f.CloseDay(ctx, f.today(t)); err != nil {
+		t.Errorf("CloseDay during a copy: %v", err)
+	}
+	for _, write := range []string{
+		"select from usage where tenant_id = $1 for update nowait",
+		"with u as (select from usage where tenant_id = $1 for no key update nowait) select from u", // the lock of an update
+	} {
+		if _, err := f.owner.Exec(t.Context(), write, string(id)); err == nil {
+			t.Errorf("%s succeeds during a copy", write)
+		}
+		if _, err := f.owner.Exec(t.Context(), write, string(f.users[2].Tenant)); err != nil {
+			t.Errorf("%s of the other tenant: %v", write, err)
+		}
+	}
+	if err := block.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
 	}
 }
 
