@@ -48,7 +48,7 @@ func (s *Server) listAudit(ctx context.Context, who tenant.Identity, in *listAud
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.Audit.SealRecords(ctx, who.Tenant, true); err != nil {
+	if err := audit.SealForReader(ctx, s.Audit, who.Tenant); err != nil {
 		return nil, err
 	}
 	records, err := s.Audit.UserRecords(ctx, who.Scope, int64(after), count)

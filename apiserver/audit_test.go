@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
@@ -133,6 +134,20 @@ func (x *auditedRun) wrote(t *testing.T, route, via string, want ...audit.Verb) 
 	x.seen = len(all)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s: records (-want +got):\n%s", route, diff)
+	}
+}
+
+// sealingAudit is a log that another process is sealing for long.
+type sealingAudit struct{ audit.Store }
+
+func (sealingAudit) SealRecords(context.Context, tenant.ID, bool) error { return audit.ErrSealing }
+
+// A user gets the sealed records while another process is sealing.
+func TestAuditWhileSealing(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t, func(c *Config) { c.Audit = sealingAudit{c.Audit} })
+	if got := h.call(t, h.alice, "GET", "/api/audit", ""); got.status != http.StatusOK {
+		t.Errorf("status %d, want 200: %s", got.status, got.body)
 	}
 }
 

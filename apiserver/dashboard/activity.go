@@ -47,7 +47,7 @@ func (d *Dashboard) showActivity(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	if err := d.Audit.SealRecords(ctx, who.Tenant, true); err != nil {
+	if err := audit.SealForReader(ctx, d.Audit, who.Tenant); err != nil {
 		return err
 	}
 	records, err := d.Audit.RecentRecords(ctx, who.Scope, before, activityPage)

@@ -146,8 +146,8 @@ func encode(v any) ([]byte, error) {
 type Store interface {
 	// PendingTenants returns the tenants with records that are not sealed yet.
 	PendingTenants(ctx context.Context) ([]tenant.ID, error)
-	// SealRecords seals the pending records of a tenant. Without wait it does nothing if
-	// another process is sealing them.
+	// SealRecords seals the pending records of a tenant. If another process is sealing them, it does nothing, or waits briefly
+	// and returns ErrSealing if that was not enough.
 	SealRecords(ctx context.Context, id tenant.ID, wait bool) error
 	// UserRecords returns up to limit sealed records of a user after a sequence number,
 	// oldest first.
@@ -156,6 +156,6 @@ type Store interface {
 	// newest first and without hashes; 0 begins with the newest.
 	RecentRecords(ctx context.Context, scope tenant.Scope, before int64, limit int) ([]Record, error)
 	// TenantRecords calls fn with the head of the chain and then iterates over all sealed
-	// records up to it, oldest first.
+	// records up to it, oldest first. fn may be slow: nothing waits for it.
 	TenantRecords(ctx context.Context, id tenant.ID, fn func(Head, iter.Seq2[Record, error]) error) error
 }

@@ -9,12 +9,25 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // sealEvery is the interval at which pending records are sealed. It bounds how long a
 // record can be removed without a trace.
 const sealEvery = time.Second
+
+// ErrSealing means that another process has been sealing the records of the tenant for longer than a caller waits.
+var ErrSealing error = &fault.Error{Kind: fault.Unavailable, Message: "audit records are being sealed; retry", RetryAfter: sealEvery}
+
+// SealForReader seals the pending records of a tenant before they are read. If another process is sealing them for long, the reader
+// gets those that are sealed.
+func SealForReader(ctx context.Context, s Store, id tenant.ID) error {
+	if err := s.SealRecords(ctx, id, true); !errors.Is(err, ErrSealing) {
+		return err
+	}
+	return nil
+}
 
 // Seal seals pending records of all tenants until the context ends.
 func Seal(ctx context.Context, s Store, log *slog.Logger) {

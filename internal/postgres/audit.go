@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,6 +22,8 @@ const (
 	sealBatch = 500
 	// auditPage is the number of records read at a time.
 	auditPage = 1000
+	// sealWait is how long a transaction that seals records waits for a lock.
+	sealWait = time.Second
 )
 
 var _ audit.Store = (*DB)(nil)
@@ -78,12 +81,19 @@ func (d *DB) auditTenants(ctx context.Context, sealed bool) ([]tenant.ID, error)
 func (d *DB) SealRecords(ctx context.Context, id tenant.ID, wait bool) error {
 	for {
 		var n int
-		err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
-			var err error
-			n, err = sealRecords(ctx, q, id, wait)
+		err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
+			err := limitLockWaits(ctx, tx, sealWait)
+			if err == nil {
+				n, err = sealRecords(ctx, q, id, wait)
+			}
 			return err
 		})
-		if err != nil {
+		switch {
+		case isLockTimeout(err) && wait:
+			return audit.ErrSealing
+		case isLockTimeout(err):
+			return nil
+		case err != nil:
 			return fmt.Errorf("seal audit records: %w", err)
 		}
 		if n < sealBatch {
@@ -198,21 +208,24 @@ func (d *DB) RecentRecords(ctx context.Context, scope tenant.Scope, before int64
 	return out, nil
 }
 
-// TenantRecords implements audit.Store. The lock keeps the chain from growing and from
-// expiring meanwhile; changes do not wait for it.
+// TenantRecords implements audit.Store. The head and the records are those of one snapshot, so that neither sealing nor retention
+// waits for a slow reader, or changes what it reads.
 func (d *DB) TenantRecords(ctx context.Context, id tenant.ID, fn func(audit.Head, iter.Seq2[audit.Record, error]) error) error {
-	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
-		row, err := q.LockAuditChain(ctx, string(id))
-		if errors.Is(err, pgx.ErrNoRows) {
-			return unknownTenant(id)
-		}
-		if err != nil {
-			return err
-		}
-		return fn(audit.Head{Sequence: row.Seq, Hash: hex.EncodeToString(row.Hash)}, allAudit(ctx, q, id))
-	})
+	tx, end, err := d.beginSnapshot(ctx, id, allUsers)
 	if err != nil {
 		return fmt.Errorf("read audit records: %w", err)
+	}
+	defer end()
+	q := db.New(tx)
+	row, err := q.GetAuditChain(ctx, string(id))
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = unknownTenant(id)
+	}
+	if err == nil {
+		err = fn(audit.Head{Sequence: row.Seq, Hash: hex.EncodeToString(row.Hash)}, allAudit(ctx, q, id))
+	}
+	if err != nil {
+		return fmt.Errorf("read audit records: %w", mapError(err))
 	}
 	return nil
 }

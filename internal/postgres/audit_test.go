@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -395,6 +396,117 @@ func TestAuditExpires(t *testing.T) {
 	}
 	if last := old[len(old)-1]; got[0].Previous != last.Hash || got[0].Sequence != last.Sequence+1 {
 		t.Errorf("record %d after %s, want %d after %s", got[0].Sequence, got[0].Previous, last.Sequence+1, last.Hash)
+	}
+}
+
+// appendRecords adds pending records to the log of a tenant.
+func (b *testBundle) appendRecords(t *testing.T, id tenant.ID, n int) {
+	t.Helper()
+	exec(t, b.owner, `insert into audit_pending (tenant_id, actor, via, fingerprint, app, verb, objects)
+		select $1, 'system', '', '', '', 'memory.create', '{}' from generate_series(1, $2::int)`, string(id), n)
+}
+
+// An export whose client reads slowly contains all records that were sealed when it began, even if they expire or more are sealed
+// meanwhile. It delays neither the sealing nor the declaration of a webhook, and has no records of the other tenant.
+func TestSlowAuditExport(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id, other := b.users[0].Tenant, b.users[2].Tenant
+	const more = 1500 // more than are read at a time
+	for _, of := range []tenant.ID{id, other} {
+		b.appendRecords(t, of, more)
+		if err := b.SealRecords(t.Context(), of, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	meanwhile := func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		b.age(t, "400 days")
+		for _, of := range []tenant.ID{id, other} {
+			if err := b.ExpireRecords(ctx, of); err != nil {
+				t.Errorf("ExpireRecords during an export: %v", err)
+			}
+			b.appendRecords(t, of, 1)
+			if err := b.SealRecords(ctx, of, false); err != nil {
+				t.Errorf("SealRecords during an export: %v", err)
+			}
+		}
+		if n := b.count(t, "select count(*) from audit_pending"); n != 0 {
+			t.Errorf("%d records are not sealed during an export", n)
+		}
+		if err := b.DeclareWebhook(ctx, id, declared, hookSecret, 0); err != nil {
+			t.Errorf("DeclareWebhook during an export: %v", err)
+		}
+	}
+	err := b.TenantRecords(t.Context(), id, func(head audit.Head, all iter.Seq2[audit.Record, error]) error {
+		last := int64(0)
+		for r, err := range all {
+			if err != nil {
+				return err
+			}
+			if r.Tenant != id || r.Sequence != last+1 {
+				return fmt.Errorf("record %d of tenant %s follows record %d", r.Sequence, r.Tenant, last)
+			}
+			if last = r.Sequence; last == 1 {
+				meanwhile()
+			}
+		}
+		if last != head.Sequence || last < more {
+			return fmt.Errorf("the last record is %d, but the head %d", last, head.Sequence)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Sealing waits only briefly for another process that seals the records of the tenant, or for the export of a day, and not for
+// those of the other tenant.
+func TestSealingDoesNotWaitLong(t *testing.T) {
+	t.Parallel()
+	for name, sql := range map[string]string{
+		"another process is sealing": "select from audit_chains where tenant_id = $1 for update",
+		"a day is being closed":      "select pg_advisory_xact_lock(hashtext('mnemo.metering')), $1::uuid",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, nil)
+			as := tenant.WithActor(t.Context(), testActor)
+			for _, u := range []tenant.Scope{b.users[0], b.users[2]} {
+				b.auditOf(t, u.Tenant) // creates the chain
+				if _, err := b.Memories().Create(as, u, newMemory("a note")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tx, err := b.owner.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+			if _, err := tx.Exec(t.Context(), sql, string(b.users[0].Tenant)); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if err := b.SealRecords(ctx, b.users[0].Tenant, true); !fault.Is(err, fault.Unavailable) || ctx.Err() != nil {
+				t.Fatalf("SealRecords that waits = %v, %v, want Unavailable before the deadline", err, ctx.Err())
+			}
+			if err := b.SealRecords(ctx, b.users[0].Tenant, false); err != nil {
+				t.Errorf("SealRecords that does not wait: %v", err)
+			}
+			if strings.Contains(sql, "audit_chains") {
+				b.auditOf(t, b.users[2].Tenant)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.auditOf(t, b.users[0].Tenant)
+			if n := b.count(t, "select count(*) from audit_pending where tenant_id = $1", string(b.users[0].Tenant)); n != 0 {
+				t.Errorf("%d records are not sealed", n)
+			}
+		})
 	}
 }
 

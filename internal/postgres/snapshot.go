@@ -38,28 +38,16 @@ func (d *DB) Accounts() Accounts { return Accounts{d} }
 
 // Snapshot implements account.Store.
 func (a Accounts) Snapshot(ctx context.Context, scope tenant.Scope) (*account.Snapshot, error) {
-	begin, err := beginQuery(scope.Tenant, strconv.FormatInt(int64(scope.User), 10))
-	if err != nil {
-		return nil, err
-	}
 	// The snapshot is read-only, so the export is recorded before it begins.
 	if scope.User != tenant.NoUser {
-		err = a.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error { return appendAudit(ctx, q, scope, audit.AccountExport) })
+		err := a.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error { return appendAudit(ctx, q, scope, audit.AccountExport) })
 		if err != nil {
 			return nil, err
 		}
 	}
-	begin = strings.Replace(begin, "begin", "begin isolation level repeatable read, read only", 1) +
-		fmt.Sprintf("; select set_config(name, '%d', true) from pg_settings where name in "+
-			"('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')", maxSnapshot.Milliseconds())
-	tx, err := a.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+	tx, end, err := a.beginSnapshot(ctx, scope.Tenant, strconv.FormatInt(int64(scope.User), 10))
 	if err != nil {
-		return nil, fmt.Errorf("begin snapshot: %w", mapError(err))
-	}
-	end := func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-		defer cancel()
-		_ = tx.Rollback(ctx) // read-only
+		return nil, err
 	}
 	row, err := db.New(tx).CountAccount(ctx, db.CountAccountParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if err != nil {
@@ -70,6 +58,26 @@ func (a Accounts) Snapshot(ctx context.Context, scope tenant.Scope) (*account.Sn
 		Content: snapshot{ctx, tx, scope}, Close: end, At: row.At.UTC(),
 		Counts: account.Counts{Buckets: row.Buckets, Memories: row.Memories, Versions: row.Versions,
 			Conversations: row.Conversations, Messages: row.Messages},
+	}, nil
+}
+
+// beginSnapshot begins a read-only transaction for slow readers, which sees the rows at this time and locks none of them.
+func (d *DB) beginSnapshot(ctx context.Context, id tenant.ID, user string) (tx pgx.Tx, end func(), err error) {
+	begin, err := beginQuery(id, user)
+	if err != nil {
+		return nil, nil, err
+	}
+	begin = strings.Replace(begin, "begin", "begin isolation level repeatable read, read only", 1) +
+		fmt.Sprintf("; select set_config(name, '%d', true) from pg_settings where name in "+
+			"('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')", maxSnapshot.Milliseconds())
+	tx, err = d.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+	if err != nil {
+		return nil, nil, fmt.Errorf("begin snapshot: %w", mapError(err))
+	}
+	return tx, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+		defer cancel()
+		_ = tx.Rollback(ctx) // read-only
 	}, nil
 }
 

@@ -105,6 +105,22 @@ func (q *Queries) ExtendAuditChain(ctx context.Context, arg ExtendAuditChainPara
 	return err
 }
 
+const getAuditChain = `-- name: GetAuditChain :one
+select seq, hash from audit_chains where tenant_id = $1
+`
+
+type GetAuditChainRow struct {
+	Seq  int64
+	Hash []byte
+}
+
+func (q *Queries) GetAuditChain(ctx context.Context, tenantID string) (GetAuditChainRow, error) {
+	row := q.db.QueryRow(ctx, getAuditChain, tenantID)
+	var i GetAuditChainRow
+	err := row.Scan(&i.Seq, &i.Hash)
+	return i, err
+}
+
 const listAudit = `-- name: ListAudit :many
 select seq, prev, hash, coalesce(subject::text, '')::text as subject, at, actor, via, fingerprint, app, verb, objects
 from audit_records where tenant_id = $1 and seq > $2 order by seq limit $3

@@ -7,6 +7,9 @@ select tenant_id::text from audit_tenants(@sealed::boolean) as tenant_id;
 -- name: EnsureAuditChain :exec
 insert into audit_chains (tenant_id) values (@tenant_id) on conflict do nothing;
 
+-- name: GetAuditChain :one
+select seq, hash from audit_chains where tenant_id = @tenant_id;
+
 -- name: LockAuditChain :one
 select seq, hash from audit_chains where tenant_id = @tenant_id for update;
 
