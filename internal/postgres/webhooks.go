@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -108,7 +109,7 @@ func (d *DB) Webhooks(ctx context.Context, id tenant.ID) ([]webhook.Webhook, err
 		out = collect(rows, func(r db.ListWebhooksRow) webhook.Webhook {
 			w := toWebhook(db.Webhook{TenantID: r.TenantID, Name: r.Name, Url: r.Url, Events: r.Events, Secret: r.Secret,
 				Position: r.Position, Attempts: r.Attempts, FailingSince: r.FailingSince, Disabled: r.Disabled, Skipped: r.Skipped, Message: r.Message,
-				PreviousSecret: r.PreviousSecret, PreviousUntil: r.PreviousUntil, Declared: r.Declared})
+				PreviousSecret: r.PreviousSecret, PreviousUntil: r.PreviousUntil, Declared: r.Declared, DueAt: r.DueAt})
 			w.Head = r.Head
 			return w
 		})
@@ -124,7 +125,7 @@ func toWebhook(r db.Webhook) webhook.Webhook {
 	w := webhook.Webhook{
 		Spec: webhook.Spec{Name: r.Name, URL: r.Url, Events: r.Events}, Tenant: tenant.ID(r.TenantID), Secrets: []string{r.Secret},
 		Position: r.Position, Attempts: int(r.Attempts), Disabled: r.Disabled, Skipped: r.Skipped, Message: r.Message,
-		Declared: r.Declared,
+		Declared: r.Declared, Due: r.DueAt,
 	}
 	if r.FailingSince != nil {
 		w.FailingSince = *r.FailingSince
@@ -136,22 +137,24 @@ func toWebhook(r db.Webhook) webhook.Webhook {
 }
 
 // NextRecords implements webhook.Store.
-func (d *DB) NextRecords(ctx context.Context, id tenant.ID, name string, limit int) (webhook.Webhook, []webhook.Record, error) {
+func (d *DB) NextRecords(ctx context.Context, job webhook.Args, lease time.Duration, limit int) (webhook.Webhook, []webhook.Record, error) {
 	var (
 		w   webhook.Webhook
 		out []webhook.Record
 	)
-	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
-		row, err := q.GetWebhook(ctx, db.GetWebhookParams{TenantID: string(id), Name: name})
+	err := d.inTenant(ctx, job.Tenant, func(_ pgx.Tx, q *db.Queries) error {
+		row, err := q.ExtendWebhookClaim(ctx, db.ExtendWebhookClaimParams{
+			TenantID: string(job.Tenant), Name: job.Webhook, Due: optionalTime(job.Due), Lease: interval(lease),
+		})
 		if errors.Is(err, pgx.ErrNoRows) {
-			return webhook.NotFound(name)
+			return webhook.NotFound(job.Webhook)
 		}
 		if err != nil {
 			return err
 		}
 		w = toWebhook(row)
-		rows, err := q.NextWebhookRecords(ctx, db.NextWebhookRecordsParams{TenantID: string(id), After: w.Position, Page: integer(limit)})
-		out = collect(rows, func(r db.NextWebhookRecordsRow) webhook.Record { return webhookRecord(id, r) })
+		rows, err := q.NextWebhookRecords(ctx, db.NextWebhookRecordsParams{TenantID: string(job.Tenant), After: w.Position, Page: integer(limit)})
+		out = collect(rows, func(r db.NextWebhookRecordsRow) webhook.Record { return webhookRecord(job.Tenant, r) })
 		return err
 	})
 	if err != nil {
@@ -175,28 +178,33 @@ func webhookRecord(id tenant.ID, r db.NextWebhookRecordsRow) webhook.Record {
 }
 
 // SaveProgress implements webhook.Store.
-func (d *DB) SaveProgress(ctx context.Context, id tenant.ID, name string, p webhook.Progress) (bool, error) {
-	saved := false
-	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
+func (d *DB) SaveProgress(ctx context.Context, job webhook.Args, p webhook.Progress) (time.Time, error) {
+	var due time.Time
+	err := d.inTenant(ctx, job.Tenant, func(_ pgx.Tx, q *db.Queries) error {
+		due = time.Time{}
 		rows, err := q.SaveWebhookProgress(ctx, db.SaveWebhookProgressParams{
-			TenantID: string(id), Name: name, FromPosition: p.From, ToPosition: p.To, Attempts: integer(p.Attempts),
+			TenantID: string(job.Tenant), Name: job.Webhook, Due: job.Due, FromPosition: p.From, ToPosition: p.To, Attempts: integer(p.Attempts),
 			Wait: interval(p.Wait), Disabled: p.Disabled, Skipped: p.Skipped, Message: p.Message, Failing: webhook.FailingAttempts,
 		})
-		if saved = len(rows) > 0; err == nil && saved && rows[0] {
-			err = q.NotifyOperator(ctx, string(id)) // of the new state
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		due = rows[0].DueAt
+		if rows[0].Changed {
+			err = q.NotifyOperator(ctx, string(job.Tenant)) // of the new state
 		}
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("save progress of webhook: %w", err)
+		return time.Time{}, fmt.Errorf("save progress of webhook: %w", err)
 	}
-	return saved, nil
+	return due, nil
 }
 
 // ReleaseWebhook implements webhook.Store.
-func (d *DB) ReleaseWebhook(ctx context.Context, id tenant.ID, name string) error {
-	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
-		return q.ReleaseWebhook(ctx, db.ReleaseWebhookParams{TenantID: string(id), Name: name})
+func (d *DB) ReleaseWebhook(ctx context.Context, job webhook.Args) error {
+	err := d.inTenant(ctx, job.Tenant, func(_ pgx.Tx, q *db.Queries) error {
+		return q.ReleaseWebhook(ctx, db.ReleaseWebhookParams{TenantID: string(job.Tenant), Name: job.Webhook, Due: job.Due})
 	})
 	if err != nil {
 		return fmt.Errorf("release webhook: %w", err)
@@ -212,10 +220,16 @@ func (d *DB) QueueDeliveries(ctx context.Context, lease time.Duration) error {
 		if err != nil || len(due) == 0 {
 			return err
 		}
+		claims := collect(due, func(r db.ClaimWebhooksRow) webhook.Args {
+			return webhook.Args{Tenant: tenant.ID(r.TenantID), Webhook: r.Name, Due: r.DueAt}
+		})
+		if claims, err = renewQueued(ctx, tx, claims); err != nil {
+			return err
+		}
 		opts := insertOpts(queue.Webhooks)
 		opts.MaxAttempts = 1 // another one is queued
-		_, err = d.jobs.InsertManyFastTx(ctx, tx, collect(due, func(r db.ClaimWebhooksRow) river.InsertManyParams {
-			return river.InsertManyParams{Args: webhook.Args{Tenant: tenant.ID(r.TenantID), Webhook: r.Name}, InsertOpts: opts}
+		_, err = d.jobs.InsertManyFastTx(ctx, tx, collect(claims, func(a webhook.Args) river.InsertManyParams {
+			return river.InsertManyParams{Args: a, InsertOpts: opts}
 		}))
 		return err
 	})
@@ -223,4 +237,28 @@ func (d *DB) QueueDeliveries(ctx context.Context, lease time.Duration) error {
 		return fmt.Errorf("queue deliveries: %w", err)
 	}
 	return nil
+}
+
+// giveClaims gives queued jobs ($1) the new claims of their webhooks, by tenantIndex.
+const giveClaims = `update river_job j set args = j.args || jsonb_build_object('due', c.due)
+	from unnest($2::text[], $3::text[], $4::timestamptz[]) as c (tenant, webhook, due)
+	where j.state = 'available' and j.queue = $1 and j.args ->> 'tenant' = c.tenant and j.args ->> 'webhook' = c.webhook
+	returning j.args ->> 'tenant', j.args ->> 'webhook'`
+
+// renewQueued gives the claims to the jobs of these webhooks that are still queued, and returns those without one. A second job
+// would wait for its turn as well, and its claim would end the first one's.
+func renewQueued(ctx context.Context, tx pgx.Tx, claims []webhook.Args) ([]webhook.Args, error) {
+	tenants := collect(claims, func(a webhook.Args) string { return string(a.Tenant) })
+	names := collect(claims, func(a webhook.Args) string { return a.Webhook })
+	ends := collect(claims, func(a webhook.Args) time.Time { return a.Due })
+	rows, err := tx.Query(ctx, giveClaims, queue.Webhooks, tenants, names, ends)
+	if err != nil {
+		return nil, err
+	}
+	queued := map[webhook.Args]bool{}
+	var of webhook.Args
+	if _, err := pgx.ForEachRow(rows, []any{&of.Tenant, &of.Webhook}, func() error { queued[of] = true; return nil }); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(claims, func(a webhook.Args) bool { return queued[webhook.Args{Tenant: a.Tenant, Webhook: a.Webhook}] }), nil
 }

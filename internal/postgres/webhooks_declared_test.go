@@ -54,9 +54,7 @@ func TestDeclaredWebhookIsUpdated(t *testing.T) {
 		t.Fatalf("records %v, want the creations of the webhook and of the memory", verbsOf(records))
 	}
 	failed := webhook.Progress{From: w.Position, To: w.Position, Attempts: 10, Disabled: true, Message: "status 500"}
-	if _, err := b.SaveProgress(t.Context(), id, "a", failed); err != nil {
-		t.Fatal(err)
-	}
+	b.save(t, w, failed, true)
 	b.declare(t, id, declared, hookSecret)
 	if now, _ := b.nextEvents(t, id, "a"); !now.Disabled {
 		t.Error("the same declaration enabled the webhook")
@@ -94,9 +92,7 @@ func TestDeclaredWebhookNotifiesOperator(t *testing.T) {
 		{"gone", webhook.Progress{Attempts: 1, Disabled: true}, true},
 	} {
 		s.From, s.To = w.Position, w.Position
-		if saved, err := b.SaveProgress(t.Context(), id, "a", s.Progress); err != nil || !saved {
-			t.Fatalf("%s: saved %t, %v", s.reason, saved, err)
-		}
+		w = b.save(t, w, s.Progress, true)
 		if got := notified(); got != s.want {
 			t.Errorf("%s: notified %t, want %t", s.reason, got, s.want)
 		}

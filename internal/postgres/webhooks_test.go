@@ -1,10 +1,12 @@
 package postgres_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -30,11 +32,32 @@ func (b *testBundle) nextEvents(t *testing.T, id tenant.ID, name string) (webhoo
 	if err := b.SealRecords(t.Context(), id, true); err != nil {
 		t.Fatal(err)
 	}
-	w, records, err := b.NextRecords(t.Context(), id, name, 100)
+	w, records, err := b.NextRecords(t.Context(), webhook.Args{Tenant: id, Webhook: name}, always, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w, records
+}
+
+// always is a lease within which every webhook is due, for a job without a claim.
+const always = 1000 * time.Hour
+
+// jobOf returns the job that has the claim of a webhook.
+func jobOf(w webhook.Webhook) webhook.Args {
+	return webhook.Args{Tenant: w.Tenant, Webhook: w.Name, Due: w.Due}
+}
+
+// save saves the progress of the job that has the claim of a webhook, which keeps it if keeps is true.
+func (b *testBundle) save(t *testing.T, w webhook.Webhook, p webhook.Progress, keeps bool) webhook.Webhook {
+	t.Helper()
+	due, err := b.SaveProgress(t.Context(), jobOf(w), p)
+	if err != nil || due.IsZero() == keeps {
+		t.Fatalf("SaveProgress(%+v) = %s, %v, want a claim = %t", p, due, err, keeps)
+	}
+	if keeps {
+		w.Position, w.Due = p.To, due
+	}
+	return w
 }
 
 func verbsOf(records []webhook.Record) (out []string) {
@@ -74,7 +97,7 @@ func TestWebhookRecords(t *testing.T) {
 	if records[1].UserName != "" || records[1].Record.User != created.Record.User {
 		t.Errorf("after the erasure of the user, the record is %+v", records[1])
 	}
-	if _, _, err := b.NextRecords(t.Context(), b.users[2].Tenant, "a", 10); !fault.Is(err, fault.NotFound) {
+	if _, _, err := b.NextRecords(t.Context(), webhook.Args{Tenant: b.users[2].Tenant, Webhook: "a"}, always, 10); !fault.Is(err, fault.NotFound) {
 		t.Errorf("another tenant's webhook: %v, want NotFound", err)
 	}
 }
@@ -99,29 +122,34 @@ func TestWebhookJobs(t *testing.T) {
 		}
 		exec(t, b.owner, "delete from river_job where kind = 'webhook.deliver'")
 	}
-	save := func(p webhook.Progress, want bool) {
+	release := func() {
 		t.Helper()
-		if saved, err := b.SaveProgress(t.Context(), id, "a", p); err != nil || saved != want {
-			t.Errorf("SaveProgress(%+v) = %t, %v, want %t", p, saved, err, want)
+		if err := b.ReleaseWebhook(t.Context(), jobOf(w)); err != nil {
+			t.Fatal(err)
 		}
 	}
+	queued(0) // a job works on it
+	release()
 	queued(1)
-	save(webhook.Progress{From: w.Position, To: w.Position, Attempts: 1, Wait: time.Hour, Message: "status 500"}, true)
+	w, records = b.nextEvents(t, id, "a")
+	w = b.save(t, w, webhook.Progress{From: w.Position, To: w.Position, Attempts: 1, Wait: time.Hour, Message: "status 500"}, true)
+	release()
 	queued(0)
 	exec(t, b.owner, "update webhooks set due_at = now()")
 	queued(1)
-	save(webhook.Progress{From: w.Position + 100, To: w.Position + 101}, false) // changed meanwhile
+	w, _ = b.nextEvents(t, id, "a")
+	b.save(t, w, webhook.Progress{From: w.Position + 100, To: w.Position + 101}, false) // changed meanwhile
 	last := records[len(records)-1].Sequence
-	save(webhook.Progress{From: w.Position, To: last, Wait: time.Minute}, true)
+	w = b.save(t, w, webhook.Progress{From: w.Position, To: last, Wait: time.Minute}, true)
 	queued(0)
 	b.remember(t, b.users[0], "more", nil)
 	w, _ = b.nextEvents(t, id, "a")
 	queued(0) // a job works on it
-	if err := b.ReleaseWebhook(t.Context(), id, "a"); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	queued(1)
-	save(webhook.Progress{From: w.Position, To: w.Position, Attempts: 10, Disabled: true, Message: "status 500"}, true)
+	w, _ = b.nextEvents(t, id, "a")
+	w = b.save(t, w, webhook.Progress{From: w.Position, To: w.Position, Attempts: 10, Disabled: true, Message: "status 500"}, true)
+	release()
 	queued(0)
 	stats, err := b.Stats(t.Context(), 1)
 	if err != nil || stats.Webhooks.Disabled != 1 {
@@ -162,6 +190,86 @@ func TestWebhookStats(t *testing.T) {
 	expect("the tenant is retained", postgres.WebhookStats{DeliveringTenants: 1})
 }
 
+// hookJobs returns the queued jobs of a tenant's webhooks, oldest first.
+func (b *testBundle) hookJobs(t *testing.T, id tenant.ID) (out []webhook.Args) {
+	t.Helper()
+	rows, err := b.owner.Query(t.Context(), `select args::text from river_job
+		where kind = 'webhook.deliver' and args ->> 'tenant' = $1 and state = 'available' order by id`, string(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		var a webhook.Args
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// A job that is queued for longer than its claim gets the next one. Of a job that runs without a claim and the one that has it, only
+// the latter works, and not before the wait for the next attempt is over. The webhook of the other tenant is delivered meanwhile.
+func TestWebhookClaims(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id, other := b.users[0].Tenant, b.users[2].Tenant
+	for _, of := range []tenant.ID{id, other} {
+		b.hook(t, of, "a")
+		if err := b.SealRecords(t.Context(), of, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	queue := func() webhook.Args {
+		t.Helper()
+		exec(t, b.owner, "update webhooks set due_at = now() - interval '1 second'") // the claims end
+		if err := b.QueueDeliveries(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		jobs := b.hookJobs(t, id)
+		if len(jobs) != 1 || b.count(t, "select count(*) from webhooks where tenant_id = $1 and due_at = $2", string(id), jobs[0].Due) != 1 {
+			t.Fatalf("queued jobs %+v, want one with the claim of the webhook", jobs)
+		}
+		return jobs[0]
+	}
+	next := func(job webhook.Args, works bool) webhook.Webhook {
+		t.Helper()
+		w, records, err := b.NextRecords(t.Context(), job, time.Minute, 100)
+		if works && (err != nil || len(records) == 0) || !works && !fault.Is(err, fault.NotFound) {
+			t.Fatalf("NextRecords(%+v) = %d records, %v, want some = %t", job, len(records), err, works)
+		}
+		return w
+	}
+	queue()
+	first := queue()
+	exec(t, b.owner, "update river_job set state = 'running'")
+	second := queue()
+	exec(t, b.owner, "update river_job set state = 'running'")
+	next(first, false)
+	w := next(second, true)
+	next(second, false) // it has another claim now
+	failed := webhook.Progress{From: w.Position, To: w.Position, Attempts: 1, Wait: time.Hour, Message: "status 500"}
+	b.save(t, webhook.Webhook{Spec: w.Spec, Tenant: id, Due: first.Due}, failed, false)
+	w = b.save(t, w, failed, true)
+	for _, job := range []webhook.Args{first, second, {Tenant: id, Webhook: "a"}} {
+		next(job, false)
+		if err := b.ReleaseWebhook(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.ReleaseWebhook(t.Context(), jobOf(w)); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(t, "select count(*) from webhooks where tenant_id = $1 and due_at = $2", string(id), w.Due); n != 1 {
+		t.Error("the webhook does not wait for the next attempt")
+	}
+	next(webhook.Args{Tenant: other, Webhook: "a"}, true) // a job of an earlier version
+}
+
 // A replay begins at a time and enables the webhook; without a time it continues.
 func TestWebhookReplay(t *testing.T) {
 	t.Parallel()
@@ -174,9 +282,8 @@ func TestWebhookReplay(t *testing.T) {
 	b.remember(t, b.users[0], "new", nil)
 	_, all := b.nextEvents(t, id, "a")
 	end := all[len(all)-1].Sequence
-	if _, err := b.SaveProgress(t.Context(), id, "a", webhook.Progress{From: w.Position, To: end, Attempts: 10, Disabled: true}); err != nil {
-		t.Fatal(err)
-	}
+	w, _ = b.nextEvents(t, id, "a")
+	b.save(t, w, webhook.Progress{From: w.Position, To: end, Attempts: 10, Disabled: true}, true)
 	for name, c := range map[string]struct {
 		since time.Time
 		want  []string
@@ -190,7 +297,7 @@ func TestWebhookReplay(t *testing.T) {
 		if err := b.ReplayWebhook(t.Context(), id, "a", c.since); err != nil {
 			t.Fatal(err)
 		}
-		got, list, err := b.NextRecords(t.Context(), id, "a", 100)
+		got, list, err := b.NextRecords(t.Context(), webhook.Args{Tenant: id, Webhook: "a"}, always, 100)
 		if err != nil || got.Disabled {
 			t.Errorf("%s: disabled %t, %v", name, got.Disabled, err)
 		}

@@ -17,7 +17,7 @@ const (
 	slice = 10 * time.Second
 	// refusals is the number of attempts of an event that the endpoint refuses.
 	refusals = 3
-	// lease is how long a job claims a webhook after each event: longer than an attempt. After
+	// lease is how long a job claims a webhook when it starts and after each event: longer than an attempt. After
 	// a crash, deliveries continue at its end.
 	lease = time.Minute
 	// queueEvery is the interval at which deliveries are queued.
@@ -39,23 +39,28 @@ type Deliverer struct {
 
 // Deliver sends the events of a webhook in order, until none is left, one fails, or its time is
 // over. Each is sent at least once: a crash after a response sends it again with the same id.
-func (d *Deliverer) Deliver(ctx context.Context, a Args) error {
-	if err := d.deliverAll(ctx, a); err != nil {
+func (d *Deliverer) Deliver(ctx context.Context, job Args) error {
+	if err := d.deliverAll(ctx, &job); err != nil {
 		return err
 	}
-	return d.Store.ReleaseWebhook(ctx, a.Tenant, a.Webhook)
+	return d.Store.ReleaseWebhook(ctx, job)
 }
 
-func (d *Deliverer) deliverAll(ctx context.Context, a Args) error {
+// deliverAll keeps the claim of the job up to date.
+func (d *Deliverer) deliverAll(ctx context.Context, job *Args) error {
 	for until := time.Now().Add(slice); time.Now().Before(until); {
-		w, records, err := d.Store.NextRecords(ctx, a.Tenant, a.Webhook, batch)
-		if fault.Is(err, fault.NotFound) || err == nil && (w.Disabled || len(records) == 0) {
+		w, records, err := d.Store.NextRecords(ctx, *job, lease, batch)
+		if fault.Is(err, fault.NotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		ok, err := d.deliver(ctx, w, records, until)
+		job.Due = w.Due
+		if w.Disabled || len(records) == 0 {
+			return nil
+		}
+		ok, err := d.deliver(ctx, job, w, records, until)
 		if err != nil || !ok {
 			return err
 		}
@@ -63,9 +68,9 @@ func (d *Deliverer) deliverAll(ctx context.Context, a Args) error {
 	return nil
 }
 
-// deliver sends the records that match. It returns false after a failure, and if somebody else
-// changed the position.
-func (d *Deliverer) deliver(ctx context.Context, w Webhook, records []Record, until time.Time) (bool, error) {
+// deliver sends the records that match. It returns false after a failure, and if the claim has ended or
+// somebody else changed the position.
+func (d *Deliverer) deliver(ctx context.Context, job *Args, w Webhook, records []Record, until time.Time) (bool, error) {
 	position := w.Position
 	for i, r := range records {
 		if last := i == len(records)-1; !w.Matches(r.Verb) && !last {
@@ -83,9 +88,13 @@ func (d *Deliverer) deliver(ctx context.Context, w Webhook, records []Record, un
 					"attempt", w.Attempts+1, "wait", p.Wait.Round(time.Second), "disabled", p.Disabled, "skipped", p.Skipped > 0, "error", err)
 			}
 		}
-		saved, err := d.Store.SaveProgress(ctx, w.Tenant, w.Name, p)
-		if err != nil || !saved || p.To == p.From || time.Now().After(until) {
+		due, err := d.Store.SaveProgress(ctx, *job, p)
+		if err != nil || due.IsZero() {
 			return false, err
+		}
+		job.Due = due
+		if p.To == p.From || time.Now().After(until) {
+			return false, nil
 		}
 		position, w.Attempts = p.To, 0
 	}

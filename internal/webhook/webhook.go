@@ -66,10 +66,11 @@ func (s Spec) Matches(verb audit.Verb) bool {
 type Webhook struct {
 	Spec
 	Tenant       tenant.ID
-	Secrets      []string // current ones; the first is the newest
-	Position     int64    // sequence number of the record before the next event
-	Head         int64    // of the last record of the tenant
-	Attempts     int      // failed ones of the next event
+	Secrets      []string  // current ones; the first is the newest
+	Position     int64     // sequence number of the record before the next event
+	Due          time.Time // of the next attempt, or the end of the claim of a job
+	Head         int64     // of the last record of the tenant
+	Attempts     int       // failed ones of the next event
 	FailingSince time.Time
 	Disabled     bool
 	Skipped      int64  // events that the endpoint refused
@@ -100,16 +101,17 @@ type Progress struct {
 	Message  string
 }
 
-// Store stores webhooks. internal/postgres implements it.
+// Store stores webhooks. internal/postgres implements it. Its methods change nothing for a job whose claim has ended: another job
+// claimed the webhook, or a command or the operator changed it.
 type Store interface {
-	// NextRecords returns a webhook and up to limit records after its position; NotFound.
-	NextRecords(ctx context.Context, t tenant.ID, name string, limit int) (Webhook, []Record, error)
-	// SaveProgress returns false if the position changed meanwhile.
-	SaveProgress(ctx context.Context, t tenant.ID, name string, p Progress) (bool, error)
+	// NextRecords extends the claim of a job, and returns the webhook and up to limit records after its position. NotFound if
+	// the tenant has no such webhook, or the claim has ended.
+	NextRecords(ctx context.Context, job Args, lease time.Duration, limit int) (Webhook, []Record, error)
+	// SaveProgress returns the new end of the claim; zero if the claim has ended or the position changed meanwhile.
+	SaveProgress(ctx context.Context, job Args, p Progress) (time.Time, error)
 	// ReleaseWebhook ends the claim of a job, unless the webhook waits for the next attempt.
-	ReleaseWebhook(ctx context.Context, t tenant.ID, name string) error
-	// QueueDeliveries commits a job for each webhook that has something to deliver, and
-	// claims the webhook for it.
+	ReleaseWebhook(ctx context.Context, job Args) error
+	// QueueDeliveries claims each webhook that has something to deliver, and commits a job for it unless one is queued already.
 	QueueDeliveries(ctx context.Context, lease time.Duration) error
 }
 
@@ -125,10 +127,11 @@ type DeclaredStore interface {
 	DeleteDeclaredWebhook(ctx context.Context, t tenant.ID, name string) error
 }
 
-// Args are the arguments of the job that delivers events to a webhook.
+// Args are the arguments of the job that delivers events to a webhook. Due identifies its claim.
 type Args struct {
 	Tenant  tenant.ID `json:"tenant"`
 	Webhook string    `json:"webhook"`
+	Due     time.Time `json:"due,omitzero"` // end of the claim; zero in a job of an earlier version
 }
 
 // Kind returns the job kind.

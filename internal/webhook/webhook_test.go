@@ -100,14 +100,19 @@ func TestPublicAddresses(t *testing.T) {
 	}
 }
 
-// fakeStore has one webhook.
+// fakeStore has one webhook, and a clock.
 type fakeStore struct {
 	Webhook
 	records []Record
 	saved   []Progress
+	now     time.Time
 }
 
-func (f *fakeStore) NextRecords(context.Context, tenant.ID, string, int) (Webhook, []Record, error) {
+func (f *fakeStore) NextRecords(_ context.Context, job Args, lease time.Duration, _ int) (Webhook, []Record, error) {
+	if !job.Due.Equal(f.Due) {
+		return Webhook{}, nil, NotFound(job.Webhook)
+	}
+	f.Due = f.now.Add(lease)
 	i := slices.IndexFunc(f.records, func(r Record) bool { return r.Sequence > f.Position })
 	if i < 0 {
 		return f.Webhook, nil, nil
@@ -115,18 +120,33 @@ func (f *fakeStore) NextRecords(context.Context, tenant.ID, string, int) (Webhoo
 	return f.Webhook, f.records[i:], nil
 }
 
-func (f *fakeStore) SaveProgress(_ context.Context, _ tenant.ID, _ string, p Progress) (bool, error) {
-	if p.From != f.Position {
-		return false, nil
+func (f *fakeStore) SaveProgress(_ context.Context, job Args, p Progress) (time.Time, error) {
+	if p.From != f.Position || !job.Due.Equal(f.Due) {
+		return time.Time{}, nil
 	}
 	f.Position, f.Attempts, f.Disabled, f.Skipped = p.To, p.Attempts, p.Disabled, f.Skipped+p.Skipped
+	f.Due = f.now.Add(p.Wait)
 	f.saved = append(f.saved, p)
-	return true, nil
+	return f.Due, nil
 }
 
-func (*fakeStore) ReleaseWebhook(context.Context, tenant.ID, string) error { return nil }
+func (f *fakeStore) ReleaseWebhook(_ context.Context, job Args) error {
+	if job.Due.Equal(f.Due) && f.Attempts == 0 {
+		f.Due = f.now
+	}
+	return nil
+}
 
 func (*fakeStore) QueueDeliveries(context.Context, time.Duration) error { return nil }
+
+// claim returns a job that claims the webhook, if it is due.
+func (f *fakeStore) claim() (job Args, ok bool) {
+	if f.Disabled || f.Due.After(f.now) {
+		return Args{}, false
+	}
+	f.Due = f.now.Add(lease)
+	return Args{Tenant: testTenant, Webhook: "a", Due: f.Due}, true
+}
 
 // endpoint records verified requests, and answers with a status.
 type endpoint struct {
@@ -176,7 +196,7 @@ func (e *endpoint) setStatus(status int) {
 // newDelivery returns a webhook for memories of the endpoint, with two memories and another
 // record.
 func newDelivery(e *endpoint) (*fakeStore, *Deliverer) {
-	s := &fakeStore{Webhook: Webhook{Tenant: testTenant, Spec: Spec{Name: "a", URL: e.URL, Events: []string{"memory.*"}}, Secrets: []string{testSecret}}}
+	s := &fakeStore{now: time.Unix(1e9, 0), Webhook: Webhook{Tenant: testTenant, Spec: Spec{Name: "a", URL: e.URL, Events: []string{"memory.*"}}, Secrets: []string{testSecret}}}
 	var head audit.Head
 	for _, v := range []struct {
 		verb   audit.Verb
@@ -191,9 +211,18 @@ func newDelivery(e *endpoint) (*fakeStore, *Deliverer) {
 	return s, &Deliverer{Store: s, Sender: NewSender(loopback, time.Now), Log: slog.New(slog.DiscardHandler)}
 }
 
-func deliver(t *testing.T, d *Deliverer) {
+// deliver runs a job if the webhook is due.
+func deliver(t *testing.T, s *fakeStore, d *Deliverer) {
 	t.Helper()
-	if err := d.Deliver(t.Context(), Args{Tenant: testTenant, Webhook: "a"}); err != nil {
+	if job, ok := s.claim(); ok {
+		run(t, d, job)
+	}
+}
+
+// run runs a job.
+func run(t *testing.T, d *Deliverer, job Args) {
+	t.Helper()
+	if err := d.Deliver(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -203,8 +232,8 @@ func TestDeliver(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t)
 	s, d := newDelivery(e)
-	deliver(t, d)
-	deliver(t, d)
+	deliver(t, s, d)
+	deliver(t, s, d)
 	want := []string{s.records[0].ID() + " memory.create m1", s.records[2].ID() + " memory.delete m2"}
 	if diff := cmp.Diff(want, e.got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -226,7 +255,9 @@ func TestRetries(t *testing.T) {
 		s, d := newDelivery(e)
 		e.setStatus(status)
 		for range attempts + 3 {
-			deliver(t, d)
+			deliver(t, s, d)
+			deliver(t, s, d) // not due before the wait is over
+			s.now = s.Due
 		}
 		if len(e.got) != attempts || !s.Disabled || s.Position != 0 {
 			t.Errorf("status %d: %d attempts, disabled %t at %d, want %d attempts", status, len(e.got), s.Disabled, s.Position, attempts)
@@ -244,15 +275,36 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// Of several jobs, only the one with the latest claim makes an attempt, and none before the wait is over.
+func TestDuplicateJobs(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t)
+	s, d := newDelivery(e)
+	e.setStatus(http.StatusServiceUnavailable)
+	first, _ := s.claim()
+	s.now = s.Due // the first job was queued for so long that the claim ended
+	second, _ := s.claim()
+	for _, job := range []Args{first, second, first, second} {
+		run(t, d, job)
+	}
+	if len(e.got) != 1 || s.Attempts != 1 {
+		t.Errorf("%d requests and %d attempts, want 1", len(e.got), s.Attempts)
+	}
+	if want := s.now.Add(s.saved[0].Wait); !s.Due.Equal(want) {
+		t.Errorf("the next attempt is due at %s, want %s", s.Due, want)
+	}
+}
+
 // The endpoint recovers: everything is delivered.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t)
 	s, d := newDelivery(e)
 	e.setStatus(http.StatusServiceUnavailable)
-	deliver(t, d)
+	deliver(t, s, d)
 	e.setStatus(http.StatusOK)
-	deliver(t, d)
+	s.now = s.Due
+	deliver(t, s, d)
 	if len(e.got) != 3 || s.Position != 4 || s.Attempts != 0 {
 		t.Errorf("requests %v, position %d, attempts %d", e.got, s.Position, s.Attempts)
 	}
@@ -265,7 +317,8 @@ func TestRefusedEvent(t *testing.T) {
 	s, d := newDelivery(e)
 	e.setStatus(http.StatusUnprocessableEntity)
 	for range 2 * refusals {
-		deliver(t, d)
+		deliver(t, s, d)
+		s.now = s.Due
 	}
 	if len(e.got) != 2*refusals || s.Skipped != 2 || s.Disabled {
 		t.Errorf("%d requests, %d skipped, disabled %t", len(e.got), s.Skipped, s.Disabled)
@@ -302,7 +355,7 @@ func TestTwoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Secrets = []string{other, testSecret}
-	deliver(t, d)
+	deliver(t, s, d)
 	if len(e.got) != 2 {
 		t.Errorf("events %v, want 2", e.got)
 	}

@@ -13,21 +13,24 @@ import (
 )
 
 const claimWebhooks = `-- name: ClaimWebhooks :many
-select tenant_id::text as tenant_id, name::text as name from webhooks_claim($1::int, $2::interval)
+select tenant_id::text as tenant_id, name::text as name, (now() + $1::interval)::timestamptz as due_at
+from webhooks_claim($2::int, $1::interval)
 `
 
 type ClaimWebhooksParams struct {
-	Most  int32
 	Lease pgtype.Interval
+	Most  int32
 }
 
 type ClaimWebhooksRow struct {
 	TenantID string
 	Name     string
+	DueAt    time.Time
 }
 
+// due_at is the end of the claim, as webhooks_claim stores it: now() is the same in the whole transaction.
 func (q *Queries) ClaimWebhooks(ctx context.Context, arg ClaimWebhooksParams) ([]ClaimWebhooksRow, error) {
-	rows, err := q.db.Query(ctx, claimWebhooks, arg.Most, arg.Lease)
+	rows, err := q.db.Query(ctx, claimWebhooks, arg.Lease, arg.Most)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +38,7 @@ func (q *Queries) ClaimWebhooks(ctx context.Context, arg ClaimWebhooksParams) ([
 	items := []ClaimWebhooksRow{}
 	for rows.Next() {
 		var i ClaimWebhooksRow
-		if err := rows.Scan(&i.TenantID, &i.Name); err != nil {
+		if err := rows.Scan(&i.TenantID, &i.Name, &i.DueAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -119,6 +122,51 @@ func (q *Queries) DeleteWebhook(ctx context.Context, arg DeleteWebhookParams) (i
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const extendWebhookClaim = `-- name: ExtendWebhookClaim :one
+update webhooks set due_at = now() + $1::interval
+where tenant_id = $2 and name = $3
+    and (due_at = $4::timestamptz or $4 is null and due_at <= now() + $1::interval)
+returning tenant_id, name, url, events, secret, previous_secret, previous_until, position, attempts, due_at, failing_since, disabled, skipped, message, created_at, declared
+`
+
+type ExtendWebhookClaimParams struct {
+	Lease    pgtype.Interval
+	TenantID string
+	Name     string
+	Due      *time.Time
+}
+
+// Nothing if the claim has ended. A job of an earlier version does not know its claim. It may work unless the webhook waits
+// longer than a claim lasts.
+func (q *Queries) ExtendWebhookClaim(ctx context.Context, arg ExtendWebhookClaimParams) (Webhook, error) {
+	row := q.db.QueryRow(ctx, extendWebhookClaim,
+		arg.Lease,
+		arg.TenantID,
+		arg.Name,
+		arg.Due,
+	)
+	var i Webhook
+	err := row.Scan(
+		&i.TenantID,
+		&i.Name,
+		&i.Url,
+		&i.Events,
+		&i.Secret,
+		&i.PreviousSecret,
+		&i.PreviousUntil,
+		&i.Position,
+		&i.Attempts,
+		&i.DueAt,
+		&i.FailingSince,
+		&i.Disabled,
+		&i.Skipped,
+		&i.Message,
+		&i.CreatedAt,
+		&i.Declared,
+	)
+	return i, err
 }
 
 const failingWebhooks = `-- name: FailingWebhooks :one
@@ -356,17 +404,18 @@ func (q *Queries) NextWebhookRecords(ctx context.Context, arg NextWebhookRecords
 }
 
 const releaseWebhook = `-- name: ReleaseWebhook :exec
-update webhooks set due_at = now() where tenant_id = $1 and name = $2 and attempts = 0 and due_at > now()
+update webhooks set due_at = now() where tenant_id = $1 and name = $2 and due_at = $3 and attempts = 0
 `
 
 type ReleaseWebhookParams struct {
 	TenantID string
 	Name     string
+	Due      time.Time
 }
 
 // Not while it waits for the next attempt.
 func (q *Queries) ReleaseWebhook(ctx context.Context, arg ReleaseWebhookParams) error {
-	_, err := q.db.Exec(ctx, releaseWebhook, arg.TenantID, arg.Name)
+	_, err := q.db.Exec(ctx, releaseWebhook, arg.TenantID, arg.Name, arg.Due)
 	return err
 }
 
@@ -397,13 +446,14 @@ func (q *Queries) RotateWebhook(ctx context.Context, arg RotateWebhookParams) (i
 
 const saveWebhookProgress = `-- name: SaveWebhookProgress :many
 with before as (
-    select x.attempts from webhooks x where x.tenant_id = $7 and x.name = $8 and x.position = $10 and not x.disabled for update
+    select x.attempts from webhooks x where x.tenant_id = $7 and x.name = $8 and x.due_at = $10 and x.position = $11
+        and not x.disabled for update
 )
 update webhooks w set position = $1, attempts = $2, due_at = now() + $3::interval, disabled = $4,
     failing_since = case when $2::int = 0 then null else coalesce(w.failing_since, now()) end,
     skipped = w.skipped + $5, message = $6
 from before b where w.tenant_id = $7 and w.name = $8
-returning (w.declared and (w.disabled or (b.attempts >= $9::int) <> (w.attempts >= $9::int)))::boolean as changed
+returning (w.declared and (w.disabled or (b.attempts >= $9::int) <> (w.attempts >= $9::int)))::boolean as changed, w.due_at
 `
 
 type SaveWebhookProgressParams struct {
@@ -416,12 +466,18 @@ type SaveWebhookProgressParams struct {
 	TenantID     string
 	Name         string
 	Failing      int32
+	Due          time.Time
 	FromPosition int64
 }
 
-// Nothing if a replay changed the position meanwhile, or another job works on the webhook. changed
+type SaveWebhookProgressRow struct {
+	Changed bool
+	DueAt   time.Time
+}
+
+// Nothing if a replay changed the position meanwhile, or the claim has ended. changed
 // means that the state in the status of the Tenant is another one.
-func (q *Queries) SaveWebhookProgress(ctx context.Context, arg SaveWebhookProgressParams) ([]bool, error) {
+func (q *Queries) SaveWebhookProgress(ctx context.Context, arg SaveWebhookProgressParams) ([]SaveWebhookProgressRow, error) {
 	rows, err := q.db.Query(ctx, saveWebhookProgress,
 		arg.ToPosition,
 		arg.Attempts,
@@ -432,19 +488,20 @@ func (q *Queries) SaveWebhookProgress(ctx context.Context, arg SaveWebhookProgre
 		arg.TenantID,
 		arg.Name,
 		arg.Failing,
+		arg.Due,
 		arg.FromPosition,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []bool{}
+	items := []SaveWebhookProgressRow{}
 	for rows.Next() {
-		var changed bool
-		if err := rows.Scan(&changed); err != nil {
+		var i SaveWebhookProgressRow
+		if err := rows.Scan(&i.Changed, &i.DueAt); err != nil {
 			return nil, err
 		}
-		items = append(items, changed)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

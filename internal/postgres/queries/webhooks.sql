@@ -37,11 +37,21 @@ delete from webhooks where tenant_id = @tenant_id and name = @name and declared 
 delete from webhooks where tenant_id = @tenant_id and declared returning name;
 
 -- name: ClaimWebhooks :many
-select tenant_id::text as tenant_id, name::text as name from webhooks_claim(@most::int, @lease::interval);
+-- due_at is the end of the claim, as webhooks_claim stores it: now() is the same in the whole transaction.
+select tenant_id::text as tenant_id, name::text as name, (now() + @lease::interval)::timestamptz as due_at
+from webhooks_claim(@most::int, @lease::interval);
+
+-- name: ExtendWebhookClaim :one
+-- Nothing if the claim has ended. A job of an earlier version does not know its claim. It may work unless the webhook waits
+-- longer than a claim lasts.
+update webhooks set due_at = now() + @lease::interval
+where tenant_id = @tenant_id and name = @name
+    and (due_at = sqlc.narg('due')::timestamptz or sqlc.narg('due') is null and due_at <= now() + @lease::interval)
+returning *;
 
 -- name: ReleaseWebhook :exec
 -- Not while it waits for the next attempt.
-update webhooks set due_at = now() where tenant_id = @tenant_id and name = @name and attempts = 0 and due_at > now();
+update webhooks set due_at = now() where tenant_id = @tenant_id and name = @name and due_at = @due and attempts = 0;
 
 -- name: FailingWebhooks :one
 select w.failing::bigint as failing, w.disabled::bigint as disabled, t.failing::bigint as failing_tenants, t.delivering::bigint as delivering_tenants
@@ -56,13 +66,14 @@ left join lateral (select x.name, x.kind from users x where x.tenant_id = @tenan
 where r.tenant_id = @tenant_id and r.seq > @after order by r.seq limit @page;
 
 -- name: SaveWebhookProgress :many
--- Nothing if a replay changed the position meanwhile, or another job works on the webhook. changed
+-- Nothing if a replay changed the position meanwhile, or the claim has ended. changed
 -- means that the state in the status of the Tenant is another one.
 with before as (
-    select x.attempts from webhooks x where x.tenant_id = @tenant_id and x.name = @name and x.position = @from_position and not x.disabled for update
+    select x.attempts from webhooks x where x.tenant_id = @tenant_id and x.name = @name and x.due_at = @due and x.position = @from_position
+        and not x.disabled for update
 )
 update webhooks w set position = @to_position, attempts = @attempts, due_at = now() + @wait::interval, disabled = @disabled,
     failing_since = case when @attempts::int = 0 then null else coalesce(w.failing_since, now()) end,
     skipped = w.skipped + @skipped, message = @message
 from before b where w.tenant_id = @tenant_id and w.name = @name
-returning (w.declared and (w.disabled or (b.attempts >= @failing::int) <> (w.attempts >= @failing::int)))::boolean as changed;
+returning (w.declared and (w.disabled or (b.attempts >= @failing::int) <> (w.attempts >= @failing::int)))::boolean as changed, w.due_at;
