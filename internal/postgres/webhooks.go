@@ -57,7 +57,10 @@ func (d *DB) RotateWebhook(ctx context.Context, id tenant.ID, name, secret strin
 func (d *DB) ReplayWebhook(ctx context.Context, id tenant.ID, name string, since time.Time) error {
 	return d.changeWebhook(ctx, id, audit.WebhookReplay, name, func(q *db.Queries) error {
 		n, err := q.MoveWebhook(ctx, db.MoveWebhookParams{TenantID: string(id), Name: name, Since: optionalTime(since)})
-		return oneWebhook(n, err, name)
+		if err := oneWebhook(n, err, name); err != nil {
+			return err
+		}
+		return q.NotifyOperator(ctx, string(id)) // of the new state, if the webhook is declared
 	})
 }
 

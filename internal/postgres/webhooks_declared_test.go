@@ -97,6 +97,12 @@ func TestDeclaredWebhookNotifiesOperator(t *testing.T) {
 			t.Errorf("%s: notified %t, want %t", s.reason, got, s.want)
 		}
 	}
+	if err := b.ReplayWebhook(t.Context(), id, "a", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if !notified() {
+		t.Error("the operator was not notified of the replay")
+	}
 }
 
 // listenOperator returns a function that reports whether the operator was notified since its last
