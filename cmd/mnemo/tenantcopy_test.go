@@ -23,6 +23,7 @@ func TestCopyCommand(t *testing.T) {
 	source.rebuildIndex(t, tn.ID, 1)
 	name := spec.Namespace + "/" + spec.Name
 
+	source.mnemo(t, "webhooks", "create", "--tenant", name, "--name", "backend", "--url", "https://acme.example.com/mnemo", "--events", "*")
 	t.Setenv("MNEMO_TARGET_DATABASE_OWNER_URL", target.OwnerURL)
 	source.expectError(t, "accepts writes", "tenants", "copy", name)
 	spec.Suspended = true
@@ -47,6 +48,8 @@ func TestCopyCommand(t *testing.T) {
 
 	source.expectOutput(t, "retired tenant "+name, "tenants", "retire", "--tenant", name, "--yes")
 	source.expectError(t, "is already retained", "tenants", "retire", "--tenant", name, "--yes")
+	source.expectOutput(t, "paused", "webhooks", "list", "--tenant", name)
+	target.expectOutput(t, "active", "webhooks", "list", "--tenant", name)
 	source.expectRevoked(t, "the token in the source", token)
 	source.expectOutput(t, "purged tenant "+name, "tenants", "purge", name, "--yes")
 	target.expectValid(t, "the token after the purge of the source", token)

@@ -262,7 +262,7 @@ func (c *retireCommand) retireTenant(ctx context.Context, db *postgres.DB) error
 			return err
 		}
 	}
-	if err := db.MarkOrphaned(ctx, record.ID); err != nil {
+	if err := db.RetireCopied(ctx, record.ID); err != nil {
 		return err
 	}
 	_, err = fmt.Printf("retired tenant %s; delete its data with mnemo tenants purge\n", name)

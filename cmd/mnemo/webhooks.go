@@ -120,6 +120,8 @@ func webhookState(w webhook.Webhook) string {
 	switch {
 	case w.Disabled:
 		return "disabled"
+	case w.Paused():
+		return "paused"
 	case !w.FailingSince.IsZero():
 		return "failing since " + w.FailingSince.UTC().Format(time.RFC3339)
 	}

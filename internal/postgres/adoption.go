@@ -79,6 +79,9 @@ func activateTenant(ctx context.Context, q *db.Queries, id, resource string) err
 	if err := q.ActivateTenant(ctx, db.ActivateTenantParams{ID: id, Resource: resource}); err != nil {
 		return err
 	}
+	if err := resumeWebhooks(ctx, q, id); err != nil {
+		return err
+	}
 	return auditTenant(ctx, q, id, audit.TenantAdopt)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
 var _ tenant.RecordStore = (*DB)(nil)
@@ -41,6 +42,16 @@ func toRecord(r db.ListRecordsRow) tenant.Record {
 
 // MarkOrphaned implements tenant.RecordStore.
 func (d *DB) MarkOrphaned(ctx context.Context, id tenant.ID) error {
+	return d.retireOrphan(ctx, id, false)
+}
+
+// RetireCopied is MarkOrphaned for a tenant that continues in another database, which delivers its events. Webhooks are paused
+// before the first event that the other database does not have, until a Tenant adopts the data.
+func (d *DB) RetireCopied(ctx context.Context, id tenant.ID) error {
+	return d.retireOrphan(ctx, id, true)
+}
+
+func (d *DB) retireOrphan(ctx context.Context, id tenant.ID, copied bool) error {
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
 		n, err := q.MarkOrphaned(ctx, string(id))
 		if err != nil || n == 0 {
@@ -60,6 +71,11 @@ func (d *DB) MarkOrphaned(ctx context.Context, id tenant.ID) error {
 		}
 		if err := endDeclaredWebhooks(ctx, q, string(id)); err != nil {
 			return err
+		}
+		if copied {
+			if err := q.PauseWebhooks(ctx, db.PauseWebhooksParams{TenantID: string(id), Until: webhook.PausedUntil}); err != nil {
+				return err
+			}
 		}
 		return q.NotifyTenant(ctx, string(id))
 	})

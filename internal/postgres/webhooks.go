@@ -265,3 +265,14 @@ func renewQueued(ctx context.Context, tx pgx.Tx, claims []webhook.Args) ([]webho
 	}
 	return slices.DeleteFunc(claims, func(a webhook.Args) bool { return queued[webhook.Args{Tenant: a.Tenant, Webhook: a.Webhook}] }), nil
 }
+
+// resumeWebhooks ends the pause of RetireCopied. It sets the scope of the transaction meanwhile.
+func resumeWebhooks(ctx context.Context, q *db.Queries, id string) error {
+	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: id, UserID: allUsers}); err != nil {
+		return err
+	}
+	if err := q.ResumeWebhooks(ctx, db.ResumeWebhooksParams{TenantID: id, Until: webhook.PausedUntil}); err != nil {
+		return err
+	}
+	return q.SetScope(ctx, db.SetScopeParams{})
+}

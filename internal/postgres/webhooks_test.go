@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -355,4 +356,57 @@ func TestWebhookSecrets(t *testing.T) {
 	if n := b.count(t, "select count(*) from webhooks"); n != 0 {
 		t.Errorf("%d webhooks remain after the deletion of the tenant", n)
 	}
+}
+
+// The webhooks of a tenant that was copied deliver nothing after it is retired here, not even from a job that is running. They do
+// not count as failing, and continue if a Tenant adopts the data. Those of the other tenant are delivered.
+func TestRetiredCopyPausesWebhooks(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id, other := b.users[0].Tenant, b.users[2].Tenant
+	for _, of := range []tenant.ID{id, other} {
+		b.hook(t, of, "a")
+		b.hook(t, of, "failing")
+		w, _ := b.nextEvents(t, of, "failing")
+		b.save(t, w, webhook.Progress{From: w.Position, To: w.Position, Attempts: 3, Wait: time.Hour}, true)
+	}
+	running, _ := b.nextEvents(t, id, "a")
+	exec(t, b.owner, "update webhooks set failing_since = now() - interval '1 hour' where tenant_id = $1 and name = 'failing'", string(id))
+	if err := b.RetireCopied(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	b.save(t, running, webhook.Progress{From: running.Position, To: running.Position + 1, Wait: time.Minute}, false)
+	queued := func(of tenant.ID, want ...string) {
+		t.Helper()
+		b.auditOf(t, of) // seals the records
+		if err := b.QueueDeliveries(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, job := range b.hookJobs(t, of) {
+			got = append(got, job.Webhook)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("webhooks with a job (-want +got):\n%s", diff)
+		}
+	}
+	queued(id)
+	queued(other, "a")
+	all, err := b.Webhooks(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range all {
+		if !w.Paused() || w.Failing() {
+			t.Errorf("webhook %+v, want a paused one that does not fail", w)
+		}
+	}
+	if stats, err := b.Stats(t.Context(), 1); err != nil || stats.Webhooks.Failing != 0 || stats.Webhooks.Disabled != 0 {
+		t.Errorf("stats %+v, %v, want no failing webhook", stats.Webhooks, err)
+	}
+	if _, err := b.Apply(t.Context(), b.specs[0]); err != nil {
+		t.Fatal(err)
+	}
+	queued(id, "a", "failing")
 }

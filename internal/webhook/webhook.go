@@ -78,6 +78,12 @@ type Webhook struct {
 	Declared     bool   // in the Tenant, and not created by a command
 }
 
+// PausedUntil is when a paused webhook is due: never.
+var PausedUntil = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Paused reports whether the webhook delivers nothing because another database has continued the tenant.
+func (w Webhook) Paused() bool { return w.Due.Equal(PausedUntil) && !w.Disabled }
+
 // FailingAttempts is the number of failed attempts of an event from which the webhook counts as
 // failing in the status of its Tenant.
 const FailingAttempts = 2

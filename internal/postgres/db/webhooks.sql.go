@@ -403,6 +403,21 @@ func (q *Queries) NextWebhookRecords(ctx context.Context, arg NextWebhookRecords
 	return items, nil
 }
 
+const pauseWebhooks = `-- name: PauseWebhooks :exec
+update webhooks set due_at = $1, attempts = 0, failing_since = null where tenant_id = $2 and not disabled
+`
+
+type PauseWebhooksParams struct {
+	Until    time.Time
+	TenantID string
+}
+
+// Also ends the claims of running jobs.
+func (q *Queries) PauseWebhooks(ctx context.Context, arg PauseWebhooksParams) error {
+	_, err := q.db.Exec(ctx, pauseWebhooks, arg.Until, arg.TenantID)
+	return err
+}
+
 const releaseWebhook = `-- name: ReleaseWebhook :exec
 update webhooks set due_at = now() where tenant_id = $1 and name = $2 and due_at = $3 and attempts = 0
 `
@@ -416,6 +431,20 @@ type ReleaseWebhookParams struct {
 // Not while it waits for the next attempt.
 func (q *Queries) ReleaseWebhook(ctx context.Context, arg ReleaseWebhookParams) error {
 	_, err := q.db.Exec(ctx, releaseWebhook, arg.TenantID, arg.Name, arg.Due)
+	return err
+}
+
+const resumeWebhooks = `-- name: ResumeWebhooks :exec
+update webhooks set due_at = now() where tenant_id = $1 and due_at = $2
+`
+
+type ResumeWebhooksParams struct {
+	TenantID string
+	Until    time.Time
+}
+
+func (q *Queries) ResumeWebhooks(ctx context.Context, arg ResumeWebhooksParams) error {
+	_, err := q.db.Exec(ctx, resumeWebhooks, arg.TenantID, arg.Until)
 	return err
 }
 

@@ -53,6 +53,13 @@ returning *;
 -- Not while it waits for the next attempt.
 update webhooks set due_at = now() where tenant_id = @tenant_id and name = @name and due_at = @due and attempts = 0;
 
+-- name: PauseWebhooks :exec
+-- Also ends the claims of running jobs.
+update webhooks set due_at = @until, attempts = 0, failing_since = null where tenant_id = @tenant_id and not disabled;
+
+-- name: ResumeWebhooks :exec
+update webhooks set due_at = now() where tenant_id = @tenant_id and due_at = @until;
+
 -- name: FailingWebhooks :one
 select w.failing::bigint as failing, w.disabled::bigint as disabled, t.failing::bigint as failing_tenants, t.delivering::bigint as delivering_tenants
 from webhooks_failing() w, webhook_tenants() t;
