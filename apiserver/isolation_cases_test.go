@@ -118,7 +118,7 @@ var isolationCases = map[string][]isolationRequest{
 	"POST /chats/undelete":          {{body: "deletion=$c"}},
 	"POST /memories/move":           {{body: "id=$m&to=$b"}},
 	"GET /memories/:id":             {{path: "/$m"}, {path: "/$m?skip=0&version=1"}},
-	"POST /memories/:id":            {{path: "/$m", body: "text=b"}, {path: "/$m", body: "bucket=$b"}},
+	"POST /memories/:id":            {{path: "/$m", body: "text=b&version=1"}, {path: "/$m", body: "bucket=$b"}},
 	"POST /memories/:id/merge":      {{path: "/$m/merge", body: "id=0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e08"}},
 	"POST /memories/:id/unmerge":    {{path: "/$m/unmerge", body: "id=$m"}, {path: "/$m/unmerge", body: "x=y"}},
 	"POST /buckets":                 {{body: "name=General&description=$n"}},
