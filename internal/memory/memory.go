@@ -173,8 +173,8 @@ type Store interface {
 	// Update changes a memory and returns its version. Text that differs is
 	// appended as a new version with new units; identical text changes nothing, and
 	// attributes have no versions.
-	// It returns ErrMemoryNotFound, ErrBucketNotFound, the error of CheckUpdate for text that
-	// differs, or Forbidden when the storage quota is exceeded.
+	// It returns ErrMemoryNotFound, ErrBucketNotFound, the error of CheckUpdate or ErrHistoryTooLarge
+	// for text that differs, or Forbidden when the storage quota is exceeded.
 	Update(ctx context.Context, scope tenant.Scope, e Edit) (int, error)
 	// Move moves all of the memories into the bucket and returns their distinct
 	// ids. If any id is unknown it moves none and returns MissingMemories; for an
