@@ -71,16 +71,24 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 		}
 		return int(before.Version), m.move(ctx, tx, q, scope, bucket, map[int64][]string{before.BucketID: {id}})
 	}
-	if before.Version >= memory.CheckedVersions {
-		size, err := q.HistorySize(ctx, db.HistorySizeParams{TenantID: p.TenantID, UserID: p.UserID, ID: id, VersionSize: memory.VersionSize})
-		if err == nil && size > memory.MaxHistory {
-			err = memory.ErrHistoryTooLarge
-		}
-		if err != nil {
-			return 0, err
-		}
+	if err := checkHistory(ctx, q, scope, id, before.Version); err != nil {
+		return 0, err
 	}
 	return m.edit(ctx, tx, q, scope, id, before.BucketID, bucket, e)
+}
+
+// checkHistory returns ErrHistoryTooLarge if a memory of this version can have no further one.
+func checkHistory(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, version int32) error {
+	if version < memory.CheckedVersions {
+		return nil
+	}
+	size, err := q.HistorySize(ctx, db.HistorySizeParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, VersionSize: memory.VersionSize,
+	})
+	if err == nil && size > memory.MaxHistory {
+		return memory.ErrHistoryTooLarge
+	}
+	return err
 }
 
 // edit replaces the text of a memory and moves it to the bucket.

@@ -110,7 +110,7 @@ func TestWebhookJobs(t *testing.T) {
 	b := setup(t, nil)
 	id := b.users[0].Tenant
 	b.hook(t, id, "a")
-	w, records := b.nextEvents(t, id, "a")
+	w, _ := b.nextEvents(t, id, "a")
 	queued := func(want int) {
 		t.Helper()
 		for range 2 {
@@ -132,7 +132,7 @@ func TestWebhookJobs(t *testing.T) {
 	queued(0) // a job works on it
 	release()
 	queued(1)
-	w, records = b.nextEvents(t, id, "a")
+	w, records := b.nextEvents(t, id, "a")
 	w = b.save(t, w, webhook.Progress{From: w.Position, To: w.Position, Attempts: 1, Wait: time.Hour, Message: "status 500"}, true)
 	release()
 	queued(0)
@@ -278,12 +278,12 @@ func TestWebhookReplay(t *testing.T) {
 	id := b.users[0].Tenant
 	b.hook(t, id, "a")
 	b.remember(t, b.users[0], "old", nil)
-	w, records := b.nextEvents(t, id, "a")
+	_, records := b.nextEvents(t, id, "a")
 	exec(t, b.owner, "update audit_records set at = at - interval '2 hours'")
 	b.remember(t, b.users[0], "new", nil)
 	_, all := b.nextEvents(t, id, "a")
 	end := all[len(all)-1].Sequence
-	w, _ = b.nextEvents(t, id, "a")
+	w, _ := b.nextEvents(t, id, "a")
 	b.save(t, w, webhook.Progress{From: w.Position, To: end, Attempts: 10, Disabled: true}, true)
 	for name, c := range map[string]struct {
 		since time.Time
