@@ -226,7 +226,7 @@ func (d *DB) QueueDeliveries(ctx context.Context, lease time.Duration) error {
 		claims := collect(due, func(r db.ClaimWebhooksRow) webhook.Args {
 			return webhook.Args{Tenant: tenant.ID(r.TenantID), Webhook: r.Name, Due: r.DueAt}
 		})
-		if claims, err = renewQueued(ctx, tx, claims); err != nil {
+		if claims, err = renewQueued(ctx, tx, claims); err != nil || len(claims) == 0 {
 			return err
 		}
 		opts := insertOpts(queue.Webhooks)

@@ -15,7 +15,7 @@ $$;
 -- webhook_tenants counts the tenants with webhooks that are not disabled: those with a failing one, and the others. It runs as
 -- the owner, because row-level security hides webhooks without a scope.
 -- +goose StatementBegin
-create function webhook_tenants(out failing bigint, out delivering bigint)
+create or replace function webhook_tenants(out failing bigint, out delivering bigint)
 language sql stable security definer set search_path = pg_catalog, public, pg_temp as $$
     select count(*) filter (where x.failing), count(*) filter (where not x.failing) from (
         select coalesce(bool_or(w.failing_since < now() - interval '15 minutes'), false) as failing
