@@ -21,9 +21,9 @@ import (
 
 // CellPinger reaches the vector stores of cells. milvus.Router implements it.
 type CellPinger interface {
-	// Ping returns an error if a cell cannot be reached, or if its connection has not
-	// reached this process.
-	Ping(ctx context.Context, name string) error
+	// Ping returns an error if a cell cannot be reached with the connection, and
+	// placement.ErrNotConnected if the connection has not reached this process.
+	Ping(ctx context.Context, name string, connection placement.Connection) error
 }
 
 // CellReconciler reconciles Cells: it writes their connections to the Secret that the
@@ -142,7 +142,7 @@ func (r *CellReconciler) connect(ctx context.Context, c *v1alpha1.Cell) error {
 	if err := r.writeConnection(ctx, c.Name, connection); err != nil {
 		return err
 	}
-	switch err := r.pinger.Ping(ctx, c.Name); {
+	switch err := r.pinger.Ping(ctx, c.Name, *connection); {
 	case errors.Is(err, placement.ErrNotConnected):
 		setCellReady(c, false, v1alpha1.ReasonConnecting,
 			"the connection was written to Secret %s; Kubernetes updates it in running pods within about a minute", r.config.CellsSecret.Name)

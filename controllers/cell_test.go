@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,8 +54,19 @@ func (e *env) cellReason(t *testing.T) string {
 // be repeated at once.
 func setupCell(t *testing.T, change func(*v1alpha1.Cell)) (e *env, reconcile func()) {
 	t.Helper()
-	e = setup(t)
-	r := controllers.NewCellReconciler(e.Client, e.Client, controllers.Config{CellsSecret: types.NamespacedName{Namespace: e.ns, Name: "mnemo-cells"}}, stores(e.fake))
+	e, r := setupCellReconciler(t, nil, change)
+	return e, func() { t.Helper(); e.reconcileCell(t, r) }
+}
+
+// setupCellReconciler returns an env with a Cell, and a reconciler. pinger is by default the fake.
+func setupCellReconciler(t *testing.T, pinger controllers.CellPinger, change func(*v1alpha1.Cell)) (*env, *controllers.CellReconciler) {
+	t.Helper()
+	e := setup(t)
+	s := stores(e.fake)
+	if pinger != nil {
+		s.CellPinger = pinger
+	}
+	r := controllers.NewCellReconciler(e.Client, e.Client, controllers.Config{CellsSecret: types.NamespacedName{Namespace: e.ns, Name: "mnemo-cells"}}, s)
 	c := e.newCell()
 	if change != nil {
 		change(c)
@@ -70,11 +82,26 @@ func setupCell(t *testing.T, change func(*v1alpha1.Cell)) (e *env, reconcile fun
 			t.Errorf("delete cell: %v", err)
 		}
 	})
-	return e, func() {
-		t.Helper()
-		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: e.ns}}); err != nil {
-			t.Fatalf("Reconcile: %v", err)
-		}
+	return e, r
+}
+
+// reconcileCell returns when the Cell is reconciled again.
+func (e *env) reconcileCell(t *testing.T, r *controllers.CellReconciler) time.Duration {
+	t.Helper()
+	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: e.ns}})
+	if err != nil {
+		t.Fatalf("Reconcile: %v", err)
+	}
+	return result.RequeueAfter
+}
+
+// updateCell updates the Cell.
+func (e *env) updateCell(t *testing.T, change func(*v1alpha1.Cell)) {
+	t.Helper()
+	c := e.cell(t)
+	change(c)
+	if err := e.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -145,14 +172,6 @@ func TestUnreachableCellIsUpdated(t *testing.T) {
 	e, reconcile := setupCell(t, nil)
 	reconcile()
 	e.expectCell(t, metav1.ConditionTrue, v1alpha1.ReasonConnected, "is reachable")
-	update := func(change func(*v1alpha1.Cell)) {
-		t.Helper()
-		c := e.cell(t)
-		change(c)
-		if err := e.Update(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-	}
 	expectStored := func(want placement.Cell) {
 		t.Helper()
 		want.Name, want.Region = e.ns, "us"
@@ -161,19 +180,44 @@ func TestUnreachableCellIsUpdated(t *testing.T) {
 	}
 
 	e.fake.Fail(errMilvusUnavailable, "Ping")
-	update(func(c *v1alpha1.Cell) {
+	e.updateCell(t, func(c *v1alpha1.Cell) {
 		c.Spec.Cordoned, c.Spec.Region, c.Spec.Capacity = true, "us", v1alpha1.CellCapacity{Tenants: 8}
 	})
 	reconcile()
 	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "Milvus is unavailable")
 	expectStored(placement.Cell{Cordoned: true, Capacity: placement.CellUsage{Tenants: 8}})
 
-	update(func(c *v1alpha1.Cell) {
+	e.updateCell(t, func(c *v1alpha1.Cell) {
 		c.Spec.Cordoned, c.Spec.Milvus.SecretRef = false, &v1alpha1.CellSecretRef{Name: "milvus"}
 	})
 	reconcile()
 	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, "create Secret milvus")
 	expectStored(placement.Cell{Capacity: placement.CellUsage{Tenants: 8}})
+}
+
+// loadedPinger reaches a cell with the connection that it has loaded.
+type loadedPinger struct{ loaded placement.Connection }
+
+func (p *loadedPinger) Ping(_ context.Context, _ string, connection placement.Connection) error {
+	if connection != p.loaded {
+		return errNotConnected
+	}
+	return nil
+}
+
+// TestCellIsReadyWithItsConnection: a reachable Milvus instance at the old address says nothing about the new one.
+func TestCellIsReadyWithItsConnection(t *testing.T) {
+	t.Parallel()
+	pinger := &loadedPinger{placement.Connection{Address: "milvus.test:19530"}}
+	e, r := setupCellReconciler(t, pinger, nil)
+	e.reconcileCell(t, r)
+	e.expectCell(t, metav1.ConditionTrue, v1alpha1.ReasonConnected, "is reachable")
+	e.updateCell(t, func(c *v1alpha1.Cell) { c.Spec.Milvus.Address = "new.test:19530" })
+	e.reconcileCell(t, r)
+	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonConnecting, "mnemo-cells")
+	pinger.loaded = e.connection(t)
+	e.reconcileCell(t, r)
+	e.expectCell(t, metav1.ConditionTrue, v1alpha1.ReasonConnected, "is reachable")
 }
 
 func TestCellInUseIsNotDeleted(t *testing.T) {

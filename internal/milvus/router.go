@@ -64,25 +64,33 @@ func (r *Router) Home() Backend { return r.home }
 func (r *Router) find(name string) (c *cell, alone bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, alone = r.cells[name], len(r.cells) == 1
-	if c == nil {
-		return nil, false, fault.Wrap(fault.Unavailable, placement.ErrNotConnected, "the connection to cell %s has not reached this process", name)
+	if c = r.cells[name]; c == nil {
+		return nil, false, notConnected(name)
 	}
+	return c, len(r.cells) == 1, r.open(name, c)
+}
+
+// open connects to a cell on first use. r.mu must be locked.
+func (r *Router) open(name string, c *cell) error {
 	if c.index != nil {
-		return c, alone, nil
+		return nil
 	}
 	config, err := configOf(c.connection)
 	if err != nil {
-		return nil, false, err
+		return err
 	}
 	config.Dimensions = r.dimensions
 	// The connection outlives the call that needs it first.
 	index, err := Open(context.Background(), config)
 	if err != nil {
-		return nil, false, fault.Wrap(fault.Unavailable, err, "connect to cell %s", name)
+		return fault.Wrap(fault.Unavailable, err, "connect to cell %s", name)
 	}
 	c.index = index
-	return c, alone, nil
+	return nil
+}
+
+func notConnected(name string) error {
+	return fault.Wrap(fault.Unavailable, placement.ErrNotConnected, "the connection to cell %s has not reached this process", name)
 }
 
 // call calls fn with the vector store of a cell, unless the cell does not respond.
@@ -153,13 +161,25 @@ func responded(ctx context.Context, err error) outcome {
 	return dead
 }
 
-// Ping returns an error if a cell cannot be reached.
-func (r *Router) Ping(ctx context.Context, name string) error {
-	c, _, err := r.find(name)
+// Ping returns an error if a cell cannot be reached with the connection, and ErrNotConnected
+// if this process has loaded another one or none.
+func (r *Router) Ping(ctx context.Context, name string, connection placement.Connection) error {
+	c, err := r.findConnection(name, connection)
 	if err != nil {
 		return err
 	}
 	return c.ping(ctx)
+}
+
+// findConnection returns a connected cell, if its connection is the one that is loaded.
+func (r *Router) findConnection(name string, connection placement.Connection) (*cell, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.cells[name]
+	if c == nil || c.connection != connection {
+		return nil, notConnected(name)
+	}
+	return c, r.open(name, c)
 }
 
 func (c *cell) ping(ctx context.Context) error {

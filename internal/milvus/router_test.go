@@ -84,19 +84,23 @@ func TestRouterIsolatesAnUnavailableCell(t *testing.T) {
 
 func TestRouterFollowsTheDirectory(t *testing.T) {
 	t.Parallel()
-	r, _, dir := newRouter(t, map[string]placement.Connection{"eu": {Address: testkit.FreeAddress(t)}})
+	connections := map[string]placement.Connection{"eu": {Address: testkit.FreeAddress(t)}, "us": {Address: testkit.FreeAddress(t)}}
+	r, _, dir := newRouter(t, map[string]placement.Connection{"eu": connections["eu"]})
+	isConnected := func(cell string) bool {
+		return !errors.Is(r.Ping(t.Context(), cell, connections[cell]), placement.ErrNotConnected)
+	}
 	connected := func(cell string, want bool) {
 		t.Helper()
 		if err := r.Load(dir); err != nil {
 			t.Fatal(err)
 		}
-		if got := !errors.Is(r.Ping(t.Context(), cell), placement.ErrNotConnected); got != want {
+		if got := isConnected(cell); got != want {
 			t.Errorf("cell %s: connected %t, want %t", cell, got, want)
 		}
 	}
 	connected("eu", true)
 	connected("us", false)
-	writeCell(t, dir, "us", placement.Connection{Address: testkit.FreeAddress(t)})
+	writeCell(t, dir, "us", connections["us"])
 	if err := os.Remove(filepath.Join(dir, "eu.json")); err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +115,37 @@ func TestRouterFollowsTheDirectory(t *testing.T) {
 	if err := r.Load(dir); err == nil {
 		t.Error("a file that is not JSON was accepted")
 	}
-	if errors.Is(r.Ping(t.Context(), "us"), placement.ErrNotConnected) {
+	if !isConnected("us") {
 		t.Error("the cells were removed because one file is wrong")
 	}
 	if err := r.Load(filepath.Join(dir, "missing")); err != nil {
 		t.Errorf("Load of a missing directory = %v: the Secret does not exist before the first Cell", err)
 	}
-	if !errors.Is(r.Ping(t.Context(), "us"), placement.ErrNotConnected) {
+	if isConnected("us") {
 		t.Error("the cell remains without its file")
+	}
+}
+
+// A ping tests the requested connection, and never that which a change has not replaced yet.
+func TestRouterPingsTheConnection(t *testing.T) {
+	t.Parallel()
+	server := testkit.Milvus(t)
+	old := placement.Connection{Address: server.Addr, Username: server.User, Password: server.Password}
+	r, _, dir := newRouter(t, map[string]placement.Connection{"eu": old})
+	if err := r.Ping(t.Context(), "eu", old); err != nil {
+		t.Fatalf("Ping: %v", err)
+	}
+	changed := old
+	changed.Password += "-changed"
+	if err := r.Ping(t.Context(), "eu", changed); !errors.Is(err, placement.ErrNotConnected) {
+		t.Errorf("Ping before the change is loaded = %v, want ErrNotConnected", err)
+	}
+	writeCell(t, dir, "eu", changed)
+	if err := r.Load(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Ping(t.Context(), "eu", changed); err == nil || errors.Is(err, placement.ErrNotConnected) {
+		t.Errorf("Ping with a wrong password = %v, want an error of Milvus", err)
 	}
 }
 
@@ -126,8 +153,9 @@ func TestRouterFollowsTheDirectory(t *testing.T) {
 func TestRouterReachesACell(t *testing.T) {
 	t.Parallel()
 	b, server := setup(t), testkit.Milvus(t)
-	r, h, _ := newRouter(t, map[string]placement.Connection{"eu": {Address: server.Addr, Username: server.User, Password: server.Password}})
-	if err := r.Ping(t.Context(), "eu"); err != nil {
+	connection := placement.Connection{Address: server.Addr, Username: server.User, Password: server.Password}
+	r, h, _ := newRouter(t, map[string]placement.Connection{"eu": connection})
+	if err := r.Ping(t.Context(), "eu", connection); err != nil {
 		t.Fatalf("Ping: %v", err)
 	}
 	at := placement.Location{Cell: "eu", Collection: b.prefix + b.location.Collection, Partition: "p_router"}

@@ -50,7 +50,7 @@ func (f *Fake) DeleteCell(_ context.Context, name string) (err error) {
 }
 
 // Ping implements controllers.CellPinger. Every cell is reachable.
-func (f *Fake) Ping(_ context.Context, _ string) (err error) {
+func (f *Fake) Ping(_ context.Context, _ string, _ placement.Connection) (err error) {
 	defer f.begin("Ping", &err)()
 	return err
 }
