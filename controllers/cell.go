@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -64,9 +63,13 @@ func (r *CellReconciler) Reconcile(ctx context.Context, req ctrl.Request) (resul
 	if !c.DeletionTimestamp.IsZero() && usage.Tenants+leaving == 0 {
 		return retryConflict(r.finalize(ctx, c))
 	}
-	err = r.connect(ctx, c)
-	if !c.DeletionTimestamp.IsZero() {
-		setInUse(c, leaving)
+	state, err := r.connect(ctx, c)
+	if err == nil {
+		r.metrics.setReady(c.Name, state.reason == v1alpha1.ReasonConnected)
+		if !c.DeletionTimestamp.IsZero() {
+			state = inUse(c, state, leaving)
+		}
+		setCellReady(c, state)
 	}
 	r.metrics.set(c)
 	if !equality.Semantic.DeepEqual(before.Status, c.Status) {
@@ -77,7 +80,7 @@ func (r *CellReconciler) Reconcile(ctx context.Context, req ctrl.Request) (resul
 		return retryConflict(err)
 	}
 	interval := r.config.CheckIndex
-	if !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.Ready) {
+	if state.reason != v1alpha1.ReasonConnected && state.reason != v1alpha1.ReasonInUse {
 		interval = min(interval, r.config.Poll)
 	}
 	return ctrl.Result{RequeueAfter: interval}, nil
@@ -122,42 +125,37 @@ func (r *CellReconciler) finalize(ctx context.Context, c *v1alpha1.Cell) error {
 
 // connect writes the connection, and stores the cell when it is reachable for the first
 // time. A stored cell is updated even while it is unreachable, so that it can be drained.
-// connect sets condition Ready.
-func (r *CellReconciler) connect(ctx context.Context, c *v1alpha1.Cell) error {
+func (r *CellReconciler) connect(ctx context.Context, c *v1alpha1.Cell) (cellState, error) {
 	cell := placement.Cell{
 		Name: c.Name, Region: c.Spec.Region, Cordoned: c.Spec.Cordoned || !c.DeletionTimestamp.IsZero(),
 		Capacity: placement.CellUsage{Tenants: c.Spec.Capacity.Tenants, Units: c.Spec.Capacity.Units},
 	}
 	if err := r.store.UpdateCell(ctx, cell); err != nil {
-		return err
+		return cellState{}, err
 	}
 	connection, problem, err := r.connection(ctx, c)
 	if err != nil {
-		return err
+		return cellState{}, err
 	}
 	if problem != "" {
-		setCellReady(c, false, v1alpha1.ReasonSecretNotFound, "%s", problem)
-		return nil
+		return cellState{v1alpha1.ReasonSecretNotFound, problem}, nil
 	}
 	if err := r.writeConnection(ctx, c.Name, connection); err != nil {
-		return err
+		return cellState{}, err
 	}
 	switch err := r.pinger.Ping(ctx, c.Name, *connection); {
 	case errors.Is(err, placement.ErrNotConnected):
-		setCellReady(c, false, v1alpha1.ReasonConnecting,
-			"the connection was written to Secret %s; Kubernetes updates it in running pods within about a minute", r.config.CellsSecret.Name)
-		return nil
+		return cellState{v1alpha1.ReasonConnecting, fmt.Sprintf(
+			"the connection was written to Secret %s; Kubernetes updates it in running pods within about a minute", r.config.CellsSecret.Name)}, nil
 	case err != nil:
-		setCellReady(c, false, v1alpha1.ReasonUnavailable, "%s; check spec.milvus and the network policies", publicMessage(err))
-		return nil
+		return cellState{v1alpha1.ReasonUnavailable, publicMessage(err) + "; check spec.milvus and the network policies"}, nil
 	}
 	if err := r.store.ApplyCell(ctx, cell); err != nil {
-		return err
+		return cellState{}, err
 	}
 	message := "Milvus is reachable"
 	if c.Spec.Cordoned {
 		message += "; no more Tenants are placed here, because spec.cordoned is true"
 	}
-	setCellReady(c, true, v1alpha1.ReasonConnected, "%s", message)
-	return nil
+	return cellState{v1alpha1.ReasonConnected, message}, nil
 }

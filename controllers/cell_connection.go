@@ -73,33 +73,43 @@ func (r *CellReconciler) writeConnection(ctx context.Context, name string, c *pl
 	return nil
 }
 
-// setInUse reports why a Cell that is being deleted still exists.
-func setInUse(c *v1alpha1.Cell, leaving int64) {
+// cellState is the reason and the message of condition Ready. The Cell is ready with reason
+// Connected.
+type cellState struct{ reason, message string }
+
+// inUse returns why a Cell that is being deleted still exists. state is that of its connection,
+// without which partitions cannot be dropped.
+func inUse(c *v1alpha1.Cell, state cellState, leaving int64) cellState {
+	message := fmt.Sprintf("%d locations that Tenants left are dropped within 15 minutes; then the Cell is deleted", leaving)
 	if c.Status.Tenants > 0 {
-		setCellReady(c, false, v1alpha1.ReasonInUse,
-			"the Cell is deleted when nothing is placed in it; change spec.placement of its Tenants, and purge retained data with mnemo tenants purge")
-		return
+		message = "the Cell is deleted when nothing is placed in it; change spec.placement of its Tenants, and purge retained data with mnemo tenants purge"
 	}
-	setCellReady(c, false, v1alpha1.ReasonInUse, "%d locations that Tenants left are dropped within 15 minutes; then the Cell is deleted", leaving)
+	if state.reason != v1alpha1.ReasonConnected {
+		message += ". Partitions cannot be dropped now: " + state.message
+	}
+	return cellState{v1alpha1.ReasonInUse, message}
 }
 
-func setCellReady(c *v1alpha1.Cell, ok bool, reason, format string, args ...any) {
-	status := metav1.ConditionFalse
-	if ok {
-		status = metav1.ConditionTrue
-	}
+// setCellReady sets Ready and at most one of Reconciling and Stalled. A condition that persists
+// keeps its transition time, so it is never removed and added again.
+func setCellReady(c *v1alpha1.Cell, state cellState) {
 	set := func(conditionType string, status metav1.ConditionStatus) {
 		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
-			Type: conditionType, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...), ObservedGeneration: c.Generation,
+			Type: conditionType, Status: status, Reason: state.reason, Message: state.message, ObservedGeneration: c.Generation,
 		})
 	}
-	set(v1alpha1.Ready, status)
-	meta.RemoveStatusCondition(&c.Status.Conditions, v1alpha1.Stalled)
-	meta.RemoveStatusCondition(&c.Status.Conditions, v1alpha1.Reconciling)
-	switch {
-	case reason == v1alpha1.ReasonSecretNotFound:
+	switch state.reason {
+	case v1alpha1.ReasonConnected:
+		set(v1alpha1.Ready, metav1.ConditionTrue)
+		meta.RemoveStatusCondition(&c.Status.Conditions, v1alpha1.Reconciling)
+		meta.RemoveStatusCondition(&c.Status.Conditions, v1alpha1.Stalled)
+	case v1alpha1.ReasonSecretNotFound:
+		set(v1alpha1.Ready, metav1.ConditionFalse)
+		meta.RemoveStatusCondition(&c.Status.Conditions, v1alpha1.Reconciling)
 		set(v1alpha1.Stalled, metav1.ConditionTrue)
-	case !ok:
+	default:
+		set(v1alpha1.Ready, metav1.ConditionFalse)
+		meta.RemoveStatusCondition(&c.Status.Conditions, v1alpha1.Stalled)
 		set(v1alpha1.Reconciling, metav1.ConditionTrue)
 	}
 }

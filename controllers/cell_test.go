@@ -220,19 +220,70 @@ func TestCellIsReadyWithItsConnection(t *testing.T) {
 	e.expectCell(t, metav1.ConditionTrue, v1alpha1.ReasonConnected, "is reachable")
 }
 
-func TestCellInUseIsNotDeleted(t *testing.T) {
+// TestUnreadyCellIsNotWrittenAgain: conditions that persist keep their transition times. A Cell in use waits for its Tenants,
+// so it is checked less often.
+func TestUnreadyCellIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
-	e, reconcile := setupCell(t, nil)
-	reconcile()
+	for name, test := range map[string]struct {
+		change   func(*testing.T, *env)
+		reason   string
+		interval time.Duration
+	}{
+		"unavailable":    {func(_ *testing.T, e *env) { e.fake.Fail(errMilvusUnavailable, "Ping") }, v1alpha1.ReasonUnavailable, 2 * time.Second},
+		"not connected":  {func(_ *testing.T, e *env) { e.fake.Fail(errNotConnected, "Ping") }, v1alpha1.ReasonConnecting, 2 * time.Second},
+		"without Secret": {withoutCellSecret, v1alpha1.ReasonSecretNotFound, 2 * time.Second},
+		"in use":         {deleteCellInUse, v1alpha1.ReasonInUse, time.Minute},
+		"in use and unavailable": {func(t *testing.T, e *env) {
+			t.Helper()
+			deleteCellInUse(t, e)
+			e.fake.Fail(errMilvusUnavailable, "Ping")
+		}, v1alpha1.ReasonInUse, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, r := setupCellReconciler(t, nil, nil)
+			e.reconcileCell(t, r)
+			test.change(t, e)
+			e.reconcileCell(t, r)
+			e.expectCell(t, metav1.ConditionFalse, test.reason, "")
+			c := e.cell(t)
+			for i := range c.Status.Conditions { // two transitions within a second look the same
+				c.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour))
+			}
+			if err := e.Status().Update(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			expectEqual(t, "next check", e.reconcileCell(t, r), test.interval)
+			expectEqual(t, "resourceVersion", e.cell(t).ResourceVersion, c.ResourceVersion)
+		})
+	}
+}
+
+func withoutCellSecret(t *testing.T, e *env) {
+	t.Helper()
+	e.updateCell(t, func(c *v1alpha1.Cell) { c.Spec.Milvus.SecretRef = &v1alpha1.CellSecretRef{Name: "milvus"} })
+}
+
+// deleteCellInUse deletes the Cell while a Tenant is placed in it.
+func deleteCellInUse(t *testing.T, e *env) {
+	t.Helper()
 	e.useCells(t)
 	tn := e.newTenant("alice")
 	tn.Spec.Placement = &v1alpha1.TenantPlacementRequest{Cell: e.ns}
 	e.expectReady(t, tn)
 	e.mustDelete(t, e.newCell())
+}
+
+func TestCellInUseIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	e, reconcile := setupCell(t, nil)
+	reconcile()
+	deleteCellInUse(t, e)
 	e.fake.Fail(errMilvusUnavailable, "Ping")
 	reconcile()
 	e.fake.Heal()
 	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonInUse, "change spec.placement of its Tenants")
+	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonInUse, "Partitions cannot be dropped now: Milvus is unavailable")
 	expectEqual(t, "tenants", e.cell(t).Status.Tenants, 1)
 	if stored, _ := e.fake.Cell(e.ns); !stored.Cordoned {
 		t.Error("a cell that is being deleted accepts tenants")

@@ -63,12 +63,14 @@ func (m *cellMetrics) collectors() []prometheus.Collector {
 func (m *cellMetrics) set(c *v1alpha1.Cell) {
 	m.tenants.WithLabelValues(c.Name).Set(float64(c.Status.Tenants))
 	m.units.WithLabelValues(c.Name).Set(float64(c.Status.Units))
-	ready := 0.0
-	if condition := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.Ready); condition != nil &&
-		(condition.Reason == v1alpha1.ReasonConnected || condition.Reason == v1alpha1.ReasonInUse) {
-		ready = 1
+}
+
+func (m *cellMetrics) setReady(name string, ready bool) {
+	value := 0.0
+	if ready {
+		value = 1
 	}
-	m.ready.WithLabelValues(c.Name).Set(ready)
+	m.ready.WithLabelValues(name).Set(value)
 }
 
 func (m *cellMetrics) remove(name string) {
