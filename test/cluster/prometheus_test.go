@@ -222,6 +222,7 @@ func (m *monitor) wantAlert(t *testing.T, how, alert string, replace ...string) 
 // triggeredElsewhere names the tests of the alerts that cannot be triggered on the node.
 var triggeredElsewhere = map[string]string{
 	"MnemoBackupOverdue":       "charts TestAlerts: no kube-state-metrics runs on the node",
+	"MnemoCellUnavailable":     "controllers TestReadyGaugeShowsAnOutage: the Milvus instance of a cell is unreachable; the installation on the node has no cells",
 	"MnemoEmbedderUnavailable": "test/e2e TestEmbedderUnavailable: the embedder endpoint of an API server is unreachable",
 	"MnemoLatencyFastBurn":     "charts TestAlerts: on a fast node, too few requests of the last 5 minutes are slow after an outage",
 	"MnemoLatencySlowBurn":     "charts TestAlerts: on a fast node, too few requests of the last 5 minutes are slow after an outage",
