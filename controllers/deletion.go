@@ -42,7 +42,10 @@ func (r *TenantReconciler) reconcileDeletion(ctx context.Context, p *pass) (ctrl
 		p.setCondition(v1alpha1.Ready, false, reasonFor(err), "deletion is blocked: %s", blockedMessage(t, err))
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: wait}, nil
+	if wait > 0 {
+		return requeueCheck(wait), nil
+	}
+	return ctrl.Result{}, nil
 }
 
 // finalize makes one attempt. wait > 0 requests another. It identifies the data by

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/controllers"
@@ -48,9 +49,7 @@ func TestDeletePurges(t *testing.T) {
 	e := setup(t)
 	tn := e.readyWithData(t, v1alpha1.Delete)
 	e.mustDelete(t, tn)
-	if result := e.expectReconciled(t); result.RequeueAfter != 2*time.Second {
-		t.Errorf("got requeue after %v, want 2s", result.RequeueAfter)
-	}
+	expectEqual(t, "result", e.expectReconciled(t), ctrl.Result{RequeueAfter: 2 * time.Second, Priority: new(-1)}) // after other Tenants
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonPurging,
 		"memories 3, conversations 1 and the partition")
 	expectEqual(t, "purge", e.tenant(t).Status.Purge, &v1alpha1.TenantPurge{Memories: 3, Conversations: 1, Partition: true})

@@ -128,8 +128,42 @@ func TestLongLoadingIsCheckedRarely(t *testing.T) {
 	e.fake.Fail(placement.ErrLoading, "Ensure")
 	soon := e.expectReconciled(t).RequeueAfter
 	e.backdateConditions(t, 100*time.Second)
-	if later := e.expectReconciled(t).RequeueAfter; later < 20*time.Second || later > time.Minute || later <= soon {
-		t.Errorf("got requeue after %v, and %v when loading began; want a fifth of 100 s", later, soon)
+	later := e.expectReconciled(t)
+	if after := later.RequeueAfter; after < 20*time.Second || after > time.Minute || after <= soon {
+		t.Errorf("got requeue after %v, and %v when loading began; want a fifth of 100 s", after, soon)
+	}
+	expectEqual(t, "priority", later.Priority, new(-1))
+}
+
+// TestLongMigrationIsCheckedRarely: checks of thousands of Tenants must not delay others, such as those with a token to revoke.
+func TestLongMigrationIsCheckedRarely(t *testing.T) {
+	t.Parallel()
+	for reason, begin := range map[string]func(*env){
+		v1alpha1.ReasonMigrating: func(e *env) {
+			e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Shared })
+		},
+		v1alpha1.ReasonRebuilding: func(e *env) {
+			e.fake.Fill(e.id(t), 5, 0)
+			e.fake.LosePartition(placementOf(e.tenant(t)))
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			e := setup(t)
+			e.expectReady(t, e.newTenant("alice"))
+			begin(e)
+			e.expectReconciled(t)
+			soon := e.expectReconciled(t)
+			e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, reason, "")
+			expectEqual(t, "first check", soon.RequeueAfter, 2*time.Second)
+			expectEqual(t, "priority", soon.Priority, new(-1))
+			e.backdateConditions(t, 100*time.Second)
+			if later := e.expectReconciled(t).RequeueAfter; later < 20*time.Second || later > 25*time.Second {
+				t.Errorf("got requeue after %v, want a fifth of 100 s", later)
+			}
+			e.backdateConditions(t, 10*time.Hour)
+			expectEqual(t, "last checks", e.expectReconciled(t).RequeueAfter, time.Minute)
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -174,15 +175,32 @@ func (r *TenantReconciler) reconcileSteps(ctx context.Context, p *pass) (ctrl.Re
 	case err != nil && !errors.Is(err, errStalled):
 		return ctrl.Result{}, err
 	}
+	if p.unfinished {
+		return requeueCheck(r.nextCheck(p)), nil
+	}
 	return ctrl.Result{RequeueAfter: r.nextPass(p)}, nil
+}
+
+// requeueCheck checks work that continues elsewhere, possibly for thousands of Tenants. Other
+// Tenants come first.
+func requeueCheck(after time.Duration) ctrl.Result {
+	return ctrl.Result{RequeueAfter: after, Priority: new(-1)}
+}
+
+// nextCheck returns the time until the progress of unfinished work is checked, which grows with
+// the time elapsed: it may take minutes or hours.
+func (r *TenantReconciler) nextCheck(p *pass) time.Duration {
+	wait := min(r.loading.elapsed(p.tenant)/5, r.config.Resync)
+	if c := meta.FindStatusCondition(p.tenant.Status.Conditions, v1alpha1.IndexReady); c != nil && c.Status == metav1.ConditionTrue {
+		// Migrating or Rebuilding. Reconciling may be older than the work.
+		reconciling := meta.FindStatusCondition(p.tenant.Status.Conditions, v1alpha1.Reconciling)
+		wait = min(time.Since(reconciling.LastTransitionTime.Time)/5, r.config.CheckIndex)
+	}
+	return max(r.config.Poll, wait)
 }
 
 // nextPass returns the time until the next regular reconciliation.
 func (r *TenantReconciler) nextPass(p *pass) time.Duration {
-	if p.unfinished {
-		// Loading may take minutes, and thousands of Tenants may wait for it.
-		return max(r.config.Poll, min(r.loading.elapsed(p.tenant)/5, r.config.Resync))
-	}
 	interval := r.config.Resync
 	if p.isBlocked() {
 		interval = min(interval, retryStalled)
