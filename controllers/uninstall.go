@@ -104,7 +104,8 @@ func releaseCells(ctx context.Context, k client.Client, c UninstallConfig) error
 		return nil
 	}
 	var list v1alpha1.CellList
-	if err := k.List(ctx, &list, client.MatchingLabelsSelector{Selector: c.Cells}); err != nil {
+	err := k.List(ctx, &list, client.MatchingLabelsSelector{Selector: c.Cells})
+	if err != nil && !meta.IsNoMatchError(err) { // without the CRD there are no Cells
 		return fmt.Errorf("list Cells: %w", err)
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(cell v1alpha1.Cell) bool {

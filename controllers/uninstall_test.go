@@ -1,6 +1,11 @@
 package controllers_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -119,6 +125,64 @@ func TestUninstallReleasesCells(t *testing.T) {
 	if finalizers := e.cell(t).Finalizers; len(finalizers) != 0 {
 		t.Errorf("finalizers %q, want none", finalizers)
 	}
+}
+
+// TestUninstallWithoutDefinitions: the definitions of Cells, or of both resources, may be deleted before the release.
+func TestUninstallWithoutDefinitions(t *testing.T) {
+	t.Parallel()
+	for name, missing := range map[string]func(resource string) bool{
+		"of Cells":             func(resource string) bool { return strings.HasPrefix(resource, "cells") },
+		"of Tenants and Cells": func(string) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := setup(t)
+			e.mustCreate(t, secretNamed(e.ns, "mnemo-cells"))
+			config := rest.CopyConfig(testkit.KubeConfig(t))
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return withoutResources{next, missing} })
+			c := controllers.UninstallConfig{Namespaces: []string{e.ns}, Operator: e.ns + "/mnemo-operator",
+				CellsSecret: types.NamespacedName{Namespace: e.ns, Name: "mnemo-cells"}, Cells: labels.Everything()}
+			if err := controllers.Uninstall(t.Context(), config, c); err != nil {
+				t.Errorf("Uninstall: %v", err)
+			}
+			e.expectMissing(t, &corev1.Secret{}, "mnemo-cells")
+		})
+	}
+}
+
+// withoutResources removes resources of Mnemo from the discovery.
+type withoutResources struct {
+	next    http.RoundTripper
+	missing func(resource string) bool
+}
+
+func (w withoutResources) RoundTrip(req *http.Request) (*http.Response, error) {
+	group := "/apis/" + v1alpha1.GroupVersion.String()
+	if req.URL.Path != "/apis" && req.URL.Path != group {
+		return w.next.RoundTrip(req)
+	}
+	req = req.Clone(req.Context())
+	req.Header.Set("Accept", "application/json") // not all groups with their resources
+	if req.URL.Path != group {
+		return w.next.RoundTrip(req)
+	}
+	res, err := w.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	var list metav1.APIResourceList
+	if err := json.NewDecoder(res.Body).Decode(&list); err != nil {
+		return nil, err
+	}
+	list.APIResources = slices.DeleteFunc(list.APIResources, func(r metav1.APIResource) bool { return w.missing(r.Name) })
+	if len(list.APIResources) == 0 {
+		res.StatusCode = http.StatusNotFound
+	}
+	body, err := json.Marshal(list)
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	res.Header.Del("Content-Length")
+	return res, err
 }
 
 // TestUninstallReleasesByAnnotation: Helm accepts no values after a refusal.
