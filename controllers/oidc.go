@@ -69,11 +69,11 @@ func (p *pass) setOIDCReady(unassigned []string) {
 	case len(unassigned) > 0:
 		p.setCondition(v1alpha1.OIDCReady, false, v1alpha1.ReasonDomainNotAssigned,
 			"nobody can sign in with an address in %s: the platform administrator must assign it to namespace %s in annotation %s",
-			strings.Join(unassigned, ", "), p.tenant.Namespace, v1alpha1.AnnotationOIDCDomains)
+			listSome(unassigned), p.tenant.Namespace, v1alpha1.AnnotationOIDCDomains)
 	case len(p.stored.DomainsTaken) > 0:
 		p.setCondition(v1alpha1.OIDCReady, false, v1alpha1.ReasonDomainConflict,
 			"another Tenant already uses %s with this issuer: remove the domain from one of the two Tenants; will be retried",
-			strings.Join(p.stored.DomainsTaken, ", "))
+			listSome(p.stored.DomainsTaken))
 	case len(oidc.EmailDomains) == 0:
 		p.setCondition(v1alpha1.OIDCReady, false, v1alpha1.ReasonNoDomains,
 			"no user can sign in: list the users' email domains in spec.oidc.emailDomains")

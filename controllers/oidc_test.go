@@ -1,6 +1,8 @@
 package controllers_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,6 +54,30 @@ func TestOIDC(t *testing.T) {
 	e.expectReconciled(t)
 	if c := meta.FindStatusCondition(e.tenant(t).Status.Conditions, v1alpha1.OIDCReady); c != nil {
 		t.Errorf("the condition is still present without spec.oidc: %+v", c)
+	}
+}
+
+// TestManyDomains: the API server rejects an event with a note of more than 1,024 bytes.
+func TestManyDomains(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	tn := e.newTenant("alice")
+	tn.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: "https://id.test"}
+	for i := range 50 {
+		tn.Spec.OIDC.EmailDomains = append(tn.Spec.OIDC.EmailDomains, fmt.Sprintf("%s%02d.test", strings.Repeat("a", 240), i))
+	}
+	e.expectReady(t, tn)
+	e.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionFalse, v1alpha1.ReasonDomainNotAssigned, "04.test and 45 more: the platform administrator")
+	var noted bool
+	for len(e.events.Events) > 0 {
+		event := <-e.events.Events
+		note, ok := strings.CutPrefix(event, "Warning DomainNotAssigned ")
+		if noted = noted || ok; len(note) > 1024 && ok {
+			t.Errorf("the note of the event has %d bytes, want at most 1024", len(note))
+		}
+	}
+	if !noted {
+		t.Error("no event reports the domains")
 	}
 }
 

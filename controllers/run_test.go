@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +95,7 @@ func TestRun(t *testing.T) { //nolint:paralleltest // see above
 	t.Run("reconciles its shard with rights in its namespace only", runShardRights)
 	t.Run("refills a lost collection before the resync", runLostCollection)
 	t.Run("finalizes Tenants of a deleted namespace", runNamespace)
+	t.Run("records a long event", runLongEvent)
 }
 
 func runFollows(t *testing.T) {
@@ -279,4 +281,18 @@ func runNamespace(t *testing.T) {
 	if _, there := e.fake.Spec(tenant.ID(tn.UID)); there {
 		t.Error("the stored tenant was not purged")
 	}
+}
+
+// runLongEvent: the API server rejects an event with a note of more than 1,024 bytes.
+func runLongEvent(t *testing.T) {
+	e := setupRun(t)
+	e.run(t, controllers.Config{Resync: time.Hour})
+	tn := e.newTenant("alice")
+	tn.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: "https://id.test"}
+	for i := range 5 {
+		tn.Spec.OIDC.EmailDomains = append(tn.Spec.OIDC.EmailDomains, fmt.Sprintf("%s%d.test", strings.Repeat("a", 240), i))
+	}
+	e.mustCreate(t, tn)
+	e.eventuallyReady(t)
+	eventually(t, func() bool { return e.hasEvent(t, v1alpha1.ReasonDomainNotAssigned) })
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -156,7 +157,7 @@ func (p *pass) setReconciling(unready *metav1.Condition) {
 func (r *TenantReconciler) patchStatus(ctx context.Context, before *v1alpha1.Tenant, p *pass) (conflict bool, err error) {
 	defer func() {
 		for _, e := range p.events {
-			r.recorder.Eventf(before, nil, e.kind, e.reason, "Reconcile", "%s", e.note)
+			r.recorder.Eventf(before, nil, e.kind, e.reason, "Reconcile", "%s", shorten(e.note))
 		}
 	}()
 	if !equality.Semantic.DeepEqual(before.Status, p.tenant.Status) {
@@ -172,6 +173,22 @@ func (r *TenantReconciler) patchStatus(ctx context.Context, before *v1alpha1.Ten
 	}
 	p.recordTransitions(before)
 	return false, nil
+}
+
+// maxNote is the maximum length of the note of an event. The API server rejects longer ones.
+const maxNote = 1024
+
+// shorten returns a note that fits an event.
+func shorten(note string) string {
+	const ellipsis = "…"
+	if len(note) <= maxNote {
+		return note
+	}
+	end := maxNote - len(ellipsis)
+	for !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end] + ellipsis
 }
 
 // isConflict reports whether the error only means that an object changed after
