@@ -74,6 +74,37 @@ func TestNamespacesStayDeletableWithoutTenants(t *testing.T) {
 	})
 }
 
+// TestOperatorChangesOnlyWatchedTenants: the operator may finalize a Tenant in a watched namespace without a RoleBinding in it,
+// and may not change those of other releases.
+func TestOperatorChangesOnlyWatchedTenants(t *testing.T) {
+	t.Parallel()
+	installCRDs(t)
+	r := installRelease(t, "api.replicas=1")
+	other := &testRelease{t: t, namespace: newNamespace(t)}
+	r.createTenant("watched", false)
+	other.createTenant("foreign", false)
+	r.kubectl("delete", "rolebinding", "--all")
+	asOperator := "--as=system:serviceaccount:" + r.namespace + ":mnemo-operator"
+	finalizer := func(value string) string { return `{"metadata":{"finalizers":[` + value + `]}}` }
+	change := func(r *testRelease, name, body string) (string, error) {
+		return tryKubectl(t, "", "-n", r.namespace, "patch", "tenant", name, "--type=merge", "-p", body, asOperator)
+	}
+	r.eventually("reject a change outside the watched namespace", func() bool {
+		out, err := change(other, "foreign", finalizer(`"mnemo.dev/test"`))
+		return err != nil && strings.Contains(out, "the operator does not watch this namespace")
+	})
+	// kubectl reads what it patches.
+	other.kubectl("create", "role", "status", "--verb=get", "--resource=tenants.mnemo.dev/status")
+	other.kubectl("create", "rolebinding", "status", "--role=status", "--serviceaccount="+r.namespace+":mnemo-operator")
+	other.expectRejected("the operator does not watch this namespace",
+		"patch", "tenant", "foreign", "--subresource=status", "--type=merge", "-p", `{"status":{"id":"x"}}`, asOperator)
+	for _, body := range []string{finalizer(`"mnemo.dev/test"`), finalizer("")} {
+		if out, err := change(r, "watched", body); err != nil {
+			t.Errorf("change in the watched namespace: %v, %s", err, out)
+		}
+	}
+}
+
 func (r *testRelease) createTenant(name string, preventDeletion bool) {
 	r.t.Helper()
 	tenant := object{

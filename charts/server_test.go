@@ -120,7 +120,7 @@ func newNamespace(t *testing.T) string {
 	kubectl(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+ns+`","labels":{
 		"pod-security.kubernetes.io/enforce":"restricted","pod-security.kubernetes.io/warn":"restricted"}}}`, "create", "-f", "-")
 	t.Cleanup(func() {
-		cmd := exec.Command(testkit.Kubectl(t), "delete", "namespace", ns, "--wait=false")
+		cmd := exec.Command(testkit.Kubectl(t), "delete", "namespace", ns, "--wait=false", "--ignore-not-found")
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+testkit.KubeConfigFile(t))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("delete namespace: %v\n%s", err, out)
@@ -231,4 +231,20 @@ func uninstall(t *testing.T, namespace string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("uninstall: %v\n%s", err, out)
 	}
+}
+
+// TestUpgradeWithoutWatchedNamespace: a missing watched namespace is removed from the values; until then, upgrades fail.
+func TestUpgradeWithoutWatchedNamespace(t *testing.T) {
+	t.Parallel()
+	installCRDs(t)
+	r, deleted := installRelease(t, "api.replicas=1"), newNamespace(t)
+	both := []string{"--set", "operator.watchNamespaces={" + r.namespace + "," + deleted + "}"}
+	r.upgrade(both...)
+	kubectl(t, "", "delete", "namespace", deleted)
+	args := append(append([]string{"upgrade"}, r.chart...), both...)
+	_, err := helm(t, append(args, "-n", r.namespace, "--kubeconfig", testkit.KubeConfigFile(t))...)
+	if err == nil || !strings.Contains(err.Error(), deleted) {
+		t.Errorf("upgrade with a missing namespace: %v, want an error that names it", err)
+	}
+	r.upgrade()
 }

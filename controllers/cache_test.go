@@ -45,7 +45,7 @@ func TestForeignSecretsAreNotCached(t *testing.T) {
 	for name, namespaces := range map[string][]string{"all": nil, "one": {ns.Name}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			mgr, err := newManager(config, Config{Namespaces: namespaces, Logger: slog.New(slog.DiscardHandler)}.withDefaults())
+			mgr, err := newManager(t.Context(), config, Config{Namespaces: namespaces, Logger: slog.New(slog.DiscardHandler)}.withDefaults())
 			if err != nil {
 				t.Fatal(err)
 			}

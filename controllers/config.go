@@ -45,6 +45,8 @@ type Config struct {
 	// OrphanGrace is how long the data of an orphaned tenant with deletionPolicy
 	// Delete is retained. Default: 24 hours.
 	OrphanGrace time.Duration
+	// SyncTimeout is how long the caches may take to sync at the start. Default: 2 minutes.
+	SyncTimeout time.Duration
 	// Workers is the number of Tenants reconciled concurrently. Default: 10.
 	Workers int
 	// Changes receives tenants that changed in the store, which are then reconciled
@@ -102,24 +104,13 @@ func (c Config) withDefaults() Config {
 	if c.Maximum == (tenant.Quota{}) {
 		c.Maximum = noMaximum
 	}
-	if c.Resync <= 0 {
-		c.Resync = 15 * time.Minute
-	}
-	if c.CheckIndex <= 0 {
-		c.CheckIndex = time.Minute
-	}
-	if c.PollChanges <= 0 {
-		c.PollChanges = 2 * time.Second
-	}
-	if c.Poll <= 0 {
-		c.Poll = 2 * time.Second
-	}
-	if c.Sweep <= 0 {
-		c.Sweep = 10 * time.Minute
-	}
-	if c.OrphanGrace <= 0 {
-		c.OrphanGrace = 24 * time.Hour
-	}
+	c.Resync = durationOr(c.Resync, 15*time.Minute)
+	c.CheckIndex = durationOr(c.CheckIndex, time.Minute)
+	c.PollChanges = durationOr(c.PollChanges, 2*time.Second)
+	c.Poll = durationOr(c.Poll, 2*time.Second)
+	c.Sweep = durationOr(c.Sweep, 10*time.Minute)
+	c.OrphanGrace = durationOr(c.OrphanGrace, 24*time.Hour)
+	c.SyncTimeout = durationOr(c.SyncTimeout, 2*time.Minute)
 	if c.Workers <= 0 {
 		c.Workers = 10
 	}
@@ -133,4 +124,12 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	return c
+}
+
+// durationOr returns the default if a duration is not set.
+func durationOr(d, byDefault time.Duration) time.Duration {
+	if d <= 0 {
+		return byDefault
+	}
+	return d
 }

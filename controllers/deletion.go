@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -62,10 +64,23 @@ func (r *TenantReconciler) finalize(ctx context.Context, p *pass) (wait time.Dur
 		p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", purgeMessage(rest))
 		return r.config.Poll, r.dropLast(ctx, rest)
 	}
-	if err := r.deleteSecrets(ctx, t, func(*corev1.Secret) bool { return true }); err != nil {
+	err = r.deleteSecrets(ctx, t, func(*corev1.Secret) bool { return true })
+	if err != nil && !r.lostSecrets(ctx, t, err) {
 		return 0, err
 	}
 	return 0, r.removeFinalizer(ctx, t)
+}
+
+// lostSecrets reports whether err means that the operator has lost its rights to the Secrets of the
+// namespace: Kubernetes deletes the RoleBinding with the namespace. It also deletes the Secrets,
+// with the namespace or with the Tenant, which owns them. Their tokens are revoked already.
+func (r *TenantReconciler) lostSecrets(ctx context.Context, t *v1alpha1.Tenant, err error) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	return apierrors.IsForbidden(r.live.List(ctx, secrets, client.InNamespace(t.Namespace), client.Limit(1)))
 }
 
 // dropLast drops the locations once the rows are purged. The purge job does the

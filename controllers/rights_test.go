@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
@@ -134,33 +133,17 @@ func kustomize(t *testing.T, folder string) (roles []rbacv1.Role, clusterRoles [
 func (e *env) grant(t *testing.T) []string {
 	t.Helper()
 	own, cluster := kustomize(t, "rbac-namespaced/operator")
-	tenants, none := kustomize(t, "rbac-namespaced/tenants")
 	if len(own) != 1 {
 		t.Fatalf("len(own) = %d, want 1", len(own))
-	}
-	if len(tenants) != 1 {
-		t.Fatalf("len(tenants) = %d, want 1", len(tenants))
 	}
 	if len(cluster) != 1 {
 		t.Fatalf("len(cluster) = %d, want 1", len(cluster))
 	}
-	if len(none) != 0 {
-		t.Fatalf("len(none) = %d, want 0", len(none))
-	}
-	subject := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "mnemo-operator", Namespace: e.ns}}
-	var rights []string
-	for i, role := range append(own, tenants...) {
-		role.Namespace, role.Name = e.ns, fmt.Sprint("role-", i)
-		e.mustCreate(t, &role)
-		binding := &rbacv1.RoleBinding{Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}}
-		binding.Namespace, binding.Name = e.ns, role.Name
-		e.mustCreate(t, binding)
-		rights = append(rights, rightsOf(role.Rules)...)
-	}
+	rights := append(e.bind(t, e.ns, "role-0", own[0].Rules), e.grantTenants(t, e.ns)...)
 	role := cluster[0]
 	role.Name = e.ns
 	e.mustCreate(t, &role)
-	binding := &rbacv1.ClusterRoleBinding{Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: e.ns}}
+	binding := &rbacv1.ClusterRoleBinding{Subjects: e.subjects(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: e.ns}}
 	binding.Name = e.ns
 	e.mustCreate(t, binding)
 	t.Cleanup(func() {
@@ -169,6 +152,39 @@ func (e *env) grant(t *testing.T) []string {
 		}
 	})
 	return append(rights, rightsOf(role.Rules)...)
+}
+
+// grantTenants grants the rights in a watched namespace to the service account of grant.
+func (e *env) grantTenants(t *testing.T, namespace string) []string {
+	t.Helper()
+	tenants, none := kustomize(t, "rbac-namespaced/tenants")
+	if len(tenants) != 1 {
+		t.Fatalf("len(tenants) = %d, want 1", len(tenants))
+	}
+	if len(none) != 0 {
+		t.Fatalf("len(none) = %d, want 0", len(none))
+	}
+	return e.bind(t, namespace, tenantsRole, tenants[0].Rules)
+}
+
+// tenantsRole is the name of the Role and the RoleBinding of grantTenants.
+const tenantsRole = "tenants"
+
+// bind grants rules in a namespace, and returns their rights.
+func (e *env) bind(t *testing.T, namespace, name string, rules []rbacv1.PolicyRule) []string {
+	t.Helper()
+	role := &rbacv1.Role{Rules: rules}
+	role.Namespace, role.Name = namespace, name
+	e.mustCreate(t, role)
+	binding := &rbacv1.RoleBinding{Subjects: e.subjects(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}}
+	binding.Namespace, binding.Name = namespace, name
+	e.mustCreate(t, binding)
+	return rightsOf(rules)
+}
+
+// subjects returns the service account of grant.
+func (e *env) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: "ServiceAccount", Name: "mnemo-operator", Namespace: e.ns}}
 }
 
 // TestNamespacedRightsMatchClusterRights compares the two kinds of installation.

@@ -57,7 +57,8 @@ func SetLogger(logger *slog.Logger) {
 	})
 }
 
-// Run reconciles Tenants until ctx is done, and then returns nil.
+// Run reconciles Tenants until ctx is done, and then returns nil. It returns an error if it cannot
+// list them and their Secrets within Config.SyncTimeout.
 func Run(ctx context.Context, restConfig *rest.Config, c Config, s Stores) error {
 	c = c.withDefaults()
 	if restConfig.QPS == 0 {
@@ -66,7 +67,9 @@ func Run(ctx context.Context, restConfig *rest.Config, c Config, s Stores) error
 		restConfig.QPS, restConfig.Burst = 200, 400
 	}
 	SetLogger(c.Logger)
-	mgr, err := newManager(restConfig, c)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	mgr, err := newManager(ctx, restConfig, c)
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func Run(ctx context.Context, restConfig *rest.Config, c Config, s Stores) error
 	if err := mgr.Add(&orphanSweep{r}); err != nil {
 		return fmt.Errorf("set up orphan sweep: %w", err)
 	}
-	if err := mgr.Start(tenant.WithActor(ctx, tenant.Actor{Kind: tenant.ActorOperator})); err != nil {
+	if err := startManager(tenant.WithActor(ctx, tenant.Actor{Kind: tenant.ActorOperator}), mgr, cancel, c); err != nil {
 		return fmt.Errorf("run operator: %w", err)
 	}
 	return nil
@@ -113,24 +116,28 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func newManager(restConfig *rest.Config, c Config) (ctrl.Manager, error) {
+func newManager(ctx context.Context, restConfig *rest.Config, c Config) (ctrl.Manager, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	namespaces := map[string]cache.Config{}
+	cacheOptions := cache.Options{
+		DefaultNamespaces: map[string]cache.Config{},
+		DefaultTransform:  cache.TransformStripManagedFields(),
+		ByObject:          cachedObjects(c),
+	}
 	for _, name := range c.Namespaces {
-		namespaces[name] = cache.Config{}
+		cacheOptions.DefaultNamespaces[name] = cache.Config{}
+	}
+	if len(c.Namespaces) > 0 {
+		cacheOptions.NewInformer = newInformer(c.Logger)
 	}
 	skipNameValidation := true // tests run several operators in one process
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme: scheme,
-		Logger: logr.FromSlogHandler(c.Logger.Handler()),
-		Cache: cache.Options{
-			DefaultNamespaces: namespaces,
-			DefaultTransform:  cache.TransformStripManagedFields(),
-			ByObject:          cachedObjects(c),
-		},
+		Scheme:                        scheme,
+		Logger:                        logr.FromSlogHandler(c.Logger.Handler()),
+		Cache:                         cacheOptions,
+		NewCache:                      newCache(ctx),
 		Controller:                    config.Controller{SkipNameValidation: &skipNameValidation},
 		Metrics:                       metricsserver.Options{BindAddress: addressOrDisabled(c.MetricsAddress)},
 		HealthProbeBindAddress:        addressOrDisabled(c.HealthAddress),
@@ -143,7 +150,7 @@ func newManager(restConfig *rest.Config, c Config) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("create manager: %w", err)
 	}
 	if err := errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping),
+		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", isSynced(mgr.GetCache())),
 	); err != nil {
 		return nil, fmt.Errorf("add health checks: %w", err)
 	}

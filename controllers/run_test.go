@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,9 +28,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
 
-// run starts the operator for one namespace with the service account of
-// config/rbac, so that missing rights fail the test. It ends with the test.
-func (e *env) run(t *testing.T, config controllers.Config) {
+// run starts the operator for the namespace, and those in config, with the service account of
+// config/rbac, so that missing rights fail the test. It ends with the test, or when the returned
+// function is called.
+func (e *env) run(t *testing.T, config controllers.Config) (stop func()) {
 	t.Helper()
 	restConfig := rest.CopyConfig(kubeConfig)
 	restConfig.Impersonate.UserName = cmp.Or(e.user, "system:serviceaccount:mnemo-system:mnemo-operator")
@@ -38,17 +40,19 @@ func (e *env) run(t *testing.T, config controllers.Config) {
 		e.recorder.next = next
 		return e.recorder
 	})
-	config.URL, config.Namespaces = apiURL, []string{e.ns}
+	config.URL, config.Namespaces = apiURL, append([]string{e.ns}, config.Namespaces...)
 	config.Logger = slog.New(slog.DiscardHandler)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- controllers.Run(ctx, restConfig, config, stores(e.fake)) }()
-	t.Cleanup(func() {
-		stop()
+	stop = sync.OnceFunc(func() {
+		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 func setupRun(t *testing.T) *env {
@@ -95,7 +99,11 @@ func TestRun(t *testing.T) { //nolint:paralleltest // see above
 	t.Run("reconciles its shard with rights in its namespace only", runShardRights)
 	t.Run("refills a lost collection before the resync", runLostCollection)
 	t.Run("finalizes Tenants of a deleted namespace", runNamespace)
+	t.Run("finalizes Tenants of a deleted namespace with rights in its namespaces only", runDeletedNamespace)
+	t.Run("reconciles a namespace once it has rights in it", runForbiddenNamespace)
 	t.Run("records a long event", runLongEvent)
+	t.Run("is not ready before the caches have synced", runUnsynced)
+	t.Run("fails if the caches do not sync", runNeverSynced)
 }
 
 func runFollows(t *testing.T) {
