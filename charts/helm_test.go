@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -122,9 +123,11 @@ func podSpecs(objects []object) map[string]object {
 	pods := map[string]object{}
 	for _, o := range objects {
 		switch o.kind() {
-		case "Deployment", "StatefulSet", "Job":
+		case "Deployment", "Job":
 			template, _ := o.at("spec", "template").(map[string]any)
 			pods[o.kind()+"/"+o.name()] = template
+		case "StatefulSet":
+			pods["StatefulSet/"+o.name()] = statefulPod(o)
 		case "CronJob":
 			template, _ := o.at("spec", "jobTemplate", "spec", "template").(map[string]any)
 			pods[o.kind()+"/"+o.name()] = template
@@ -133,4 +136,20 @@ func podSpecs(objects []object) map[string]object {
 		}
 	}
 	return pods
+}
+
+// statefulPod returns the pod template of a StatefulSet, with a volume for each claim as its controller adds it.
+func statefulPod(o object) object {
+	template, _ := o.at("spec", "template").(map[string]any)
+	spec, _ := template["spec"].(map[string]any)
+	volumes, _ := spec["volumes"].([]any)
+	claims, _ := o.at("spec", "volumeClaimTemplates").([]any)
+	for _, c := range claims {
+		claim, _ := c.(map[string]any)
+		name := object(claim).name()
+		volumes = append(volumes, map[string]any{"name": name, "persistentVolumeClaim": map[string]any{"claimName": name}})
+	}
+	template, spec = maps.Clone(template), maps.Clone(spec)
+	spec["volumes"], template["spec"] = volumes, spec
+	return template
 }

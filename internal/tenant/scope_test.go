@@ -19,7 +19,7 @@ var scopeCreators = map[string][]string{
 	"cmd/mnemo/erase.go":                {"JobScope"},             // of a tenant that an administrator erases
 	"internal/jobs/jobs.go":             {"JobScope", "JobScope"}, // of a user who is purged, and of one who has deleted something
 	"internal/postgres/account.go":      {"JobScope"},
-	"internal/postgres/erase.go":        {"JobScope"}, // of a user whom an administrator erases
+	"internal/postgres/erase.go":        {"JobScope", "JobScope"}, // of a user whom an administrator erases, by name or number
 	"internal/postgres/erasures.go":     {"JobScope"},
 	"internal/postgres/extractions.go":  {"JobScope"},
 	"internal/postgres/import_runs.go":  {"ImportScope"},
