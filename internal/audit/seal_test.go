@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 // sealing is a store in which the records of some tenants cannot be sealed.
 type sealing struct {
 	audit.Store
+	mu      sync.Mutex
 	failing []tenant.ID
 }
 
@@ -26,6 +28,8 @@ func (s *sealing) PendingTenants(context.Context) ([]tenant.ID, error) {
 }
 
 func (s *sealing) SealRecords(_ context.Context, id tenant.ID, _ bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if slices.Contains(s.failing, id) {
 		return errors.New("duplicate key")
 	}
@@ -50,7 +54,10 @@ func TestSealLogsEachTenant(t *testing.T) {
 			{"the first one is sealed", []tenant.ID{"globex"}, nil},
 			{"it fails again", []tenant.ID{"acme", "globex"}, []string{"acme"}},
 		} {
+			s.mu.Lock() // also orders the writes of the log after Reset
+			out.Reset()
 			s.failing = step.failing
+			s.mu.Unlock()
 			<-time.After(3 * time.Second)
 			synctest.Wait()
 			var got []string
@@ -62,7 +69,6 @@ func TestSealLogsEachTenant(t *testing.T) {
 			if lines := strings.Count(out.String(), "\n"); !slices.Equal(got, step.want) || lines > 1 {
 				t.Errorf("%s: logged %v in %d lines, want %v", step.reason, got, lines, step.want)
 			}
-			out.Reset()
 		}
 	})
 }
