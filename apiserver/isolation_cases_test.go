@@ -186,7 +186,7 @@ var lastCases = map[string]bool{
 var sameForOwner = map[string]bool{
 	"POST /api/buckets": true, "POST /api/tokens": true, "POST /connect/tokens": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
 	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/link": true, "POST /sign-in/link": true, "POST /sample": true, "POST /sample/remove": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
-	"DELETE /mem0/v1/memories": true, "POST /mem0/v3/memories/add": true, "POST /mem0/v1/memories": true,
+	"DELETE /mem0/v1/memories": true, "DELETE /mem0/v1/entities/:type/:name": true, "DELETE /mem0/v2/entities/:type/:name": true, "POST /mem0/v3/memories/add": true, "POST /mem0/v1/memories": true,
 	"GET /platform": true, "POST /platform/sign-out": true,
 	// These users are no administrators; TestDashboard/Administration is about them.
 	"GET /admin": true, "POST /admin/members/remove": true, "POST /admin/members/restore": true,

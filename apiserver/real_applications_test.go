@@ -40,8 +40,10 @@ func (h *testServer) actsForUsers(t *testing.T, s realStores) {
 		if required != tenant.AccessRead && r.method != "DELETE" || required == tenant.AccessAdmin {
 			continue
 		}
-		want := h.call(t, key, r.method, r.path, r.body, headerUser, "first")
-		got := h.call(t, key, r.method, r.path, r.body, headerUser, "unknown")
+		// The first bucket of the database may be that of the empty account.
+		path := strings.Replace(r.path, "/api/buckets/1", "/api/buckets/999999999", 1)
+		want := h.call(t, key, r.method, path, r.body, headerUser, "first")
+		got := h.call(t, key, r.method, path, r.body, headerUser, "unknown")
 		a, b := varying.ReplaceAllString(want.text(t), ""), varying.ReplaceAllString(got.text(t), "")
 		if r.path == "/api/audit" {
 			a, b = "", "" // the empty account has a history
