@@ -180,6 +180,6 @@ func runNeverSynced(t *testing.T) {
 			t.Errorf("Run: got error %v, want one that names the namespace", err)
 		}
 	case <-time.After(patience):
-		t.Error("the operator waits for ever")
+		t.Error("the operator waits forever")
 	}
 }

@@ -62,7 +62,7 @@ func (s *slowStore) Ensure(context.Context, placement.Placement) (int64, error) 
 	return 1, nil
 }
 
-// A cell that responds again is used at once, even while a slow call to it runs.
+// A cell that responds again is used immediately, even while a slow call to it runs.
 func TestSlowCallDoesNotKeepACellClosed(t *testing.T) {
 	t.Parallel()
 	s := &slowStore{ensuring: make(chan struct{}), release: make(chan struct{})}

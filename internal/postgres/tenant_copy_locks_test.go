@@ -9,7 +9,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 )
 
-// A write that is running when the copy begins is in it, also if it only locks the row of the usage.
+// A write that is running when the copy begins is in it, even if it only locks the row of the usage.
 func TestCopyTenantWaitsForWrites(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
