@@ -56,10 +56,13 @@ func vectorsOf(r db.LoadUnitsRow) map[placement.GenerationID][]float32 {
 // SaveVectors implements retrieve.Units. It holds the placement, so that a tenant does not leave a
 // generation or enter the index, and DeleteOtherVectors does not run, between the check and the write. Tokens are counted before
 // the lock of the usage row, which is held for one round trip.
-func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[retrieve.UnitID][]float32) error {
+func (d *DB) SaveVectors(
+	ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[retrieve.UnitID][]float32, confirmed []retrieve.UnitID,
+) error {
 	p := db.SaveVectorsParams{TenantID: string(t), GenerationID: int16(g)}
 	for id, v := range vectors {
 		p.Ids, p.Embeddings = append(p.Ids, int64(id)), append(p.Embeddings, encodeHalf(v))
+		p.Confirmed = append(p.Confirmed, slices.Contains(confirmed, id))
 	}
 	err := d.writeTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
 		if err := q.SharePlacement(ctx, string(t)); err != nil {
@@ -69,8 +72,12 @@ func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.Generatio
 		if err != nil || state.Assigned() && !serves(state, g) {
 			return err
 		}
-		if p.Unindexed = state.Assigned() && len(state.Targets()) == 1 && len(state.Locations()) == 0; p.Unindexed {
-			if err := markOutgrown(ctx, q, t, p.Ids); err != nil {
+		grown := int64s(confirmed)
+		if state.Assigned() && len(state.Targets()) == 1 && len(state.Locations()) == 0 {
+			grown, p.Confirmed = p.Ids, slices.Repeat([]bool{true}, len(p.Ids))
+		}
+		if len(grown) > 0 {
+			if err := markOutgrown(ctx, q, t, grown); err != nil {
 				return err
 			}
 		}
@@ -81,7 +88,10 @@ func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.Generatio
 		if err := q.AwaitUsage(ctx, string(t)); err != nil {
 			return err
 		}
-		return q.SaveVectors(ctx, p)
+		if err := q.SaveVectors(ctx, p); err != nil || len(confirmed) == 0 {
+			return err
+		}
+		return q.ConfirmUnits(ctx, db.ConfirmUnitsParams{TenantID: string(t), Ids: int64s(confirmed)})
 	})
 	if err != nil {
 		return fmt.Errorf("save vectors: %w", err)
@@ -120,6 +130,20 @@ func (d *DB) Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit
 	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) error {
 		ids, err := q.LiveUnits(ctx, db.LiveUnitsParams{TenantID: string(t), After: int64(after), Count: integer(limit)})
 		out = unitIDs(ids)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list live units: %w", err)
+	}
+	return out, nil
+}
+
+// LiveOf implements retrieve.Units.
+func (d *DB) LiveOf(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]retrieve.UnitID, error) {
+	var out []retrieve.UnitID
+	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) error {
+		live, err := q.LiveUnitsOf(ctx, db.LiveUnitsOfParams{TenantID: string(t), Ids: int64s(ids)})
+		out = unitIDs(live)
 		return err
 	})
 	if err != nil {

@@ -38,7 +38,7 @@ func TestMemoryRoundTrips(t *testing.T) {
 		id = created.ID
 	}
 	embed := func() {
-		if err := b.SaveVectors(t.Context(), b.users[0].Tenant, 0, map[retrieve.UnitID][]float32{retrieve.UnitID(1): vector}); err != nil {
+		if err := b.SaveVectors(t.Context(), b.users[0].Tenant, 0, map[retrieve.UnitID][]float32{retrieve.UnitID(1): vector}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -135,8 +135,9 @@ type Units interface {
 	// Load returns the units that are live (active and not deleted), with Dense and
 	// Vectors.
 	Load(ctx context.Context, t tenant.ID, ids []UnitID) ([]OwnedUnit, error)
-	// SaveVectors stores missing embeddings of a generation. If the tenant is in no index, it also confirms the units.
-	SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[UnitID][]float32) error
+	// SaveVectors stores missing embeddings of a generation, and confirms units as Confirm does: those of confirmed or, if the tenant is
+	// in no index, those of vectors.
+	SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[UnitID][]float32, confirmed []UnitID) error
 	// Confirm records the database time at which the index contained these units, or at
 	// which they had a vector if the tenant is in no index. In the same transaction, it records
 	// that the tenant has outgrown exact scoring if one of their users has more than
@@ -149,6 +150,8 @@ type Units interface {
 	CountConfirmed(ctx context.Context, t tenant.ID, ids []UnitID) (int, error)
 	// Live returns up to limit ids of live units above after, in order.
 	Live(ctx context.Context, t tenant.ID, after UnitID, limit int) ([]UnitID, error)
+	// LiveOf returns the live ones of these units, in no particular order.
+	LiveOf(ctx context.Context, t tenant.ID, ids []UnitID) ([]UnitID, error)
 }
 
 // Placements is where the entries of a tenant belong, as PostgreSQL records it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -14,7 +15,8 @@ import (
 
 const (
 	syncBatch  = 500 // units in memory at a time
-	embedBatch = 16  // texts embedded before their vectors are saved
+	jobBatch   = 64  // those of a job, whose vectors are saved after they were written to the index
+	embedBatch = 16  // texts embedded at a time
 	maxRounds  = 5   // attempts for units that change concurrently
 )
 
@@ -46,7 +48,7 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 		if err != nil {
 			return fmt.Errorf("get placement: %w", err)
 		}
-		if err := x.sync(ctx, t, w, ids); err != nil {
+		if err := x.sync(ctx, t, w, ids, jobBatch); err != nil {
 			return err
 		}
 		// A migration relies on concurrent writers to know about its target.
@@ -63,9 +65,9 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 	return fault.New(fault.Unavailable, "the placement of tenant %s changes faster than it is indexed", t)
 }
 
-func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids []UnitID) error {
+func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids []UnitID, size int) error {
 	all := job{tenant: t, targets: w.Targets(), embed: true, confirm: true}
-	for batch := range slices.Chunk(ids, syncBatch) {
+	for batch := range slices.Chunk(ids, size) {
 		if err := x.settle(ctx, all, batch); err != nil {
 			return err
 		}
@@ -90,23 +92,22 @@ func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 		if err != nil {
 			return fmt.Errorf("load units: %w", err)
 		}
-		embedErr := x.embed(ctx, j, live)
+		unsaved, embedErr := x.embed(ctx, j, live)
 		written, err := x.write(ctx, j, ids, live)
 		if err != nil {
-			return err
+			return errors.Join(err, x.confirm(ctx, j, nil, unsaved))
 		}
-		again := live
+		was := idsOf(live)
+		is := was
 		if j.indexed() {
-			if again, err = x.units.Load(ctx, j.tenant, ids); err != nil {
-				return fmt.Errorf("load units again: %w", err)
+			if is, err = x.units.LiveOf(ctx, j.tenant, ids); err != nil {
+				return err
 			}
 		}
-		settled, changed := compare(ids, live, again)
+		settled, changed := compare(ids, was, is)
 		confirmed := slices.DeleteFunc(settled, func(id UnitID) bool { return !written[id] })
-		if len(confirmed) > 0 && j.confirm {
-			if err := x.units.Confirm(ctx, j.tenant, confirmed); err != nil {
-				return fmt.Errorf("confirm units: %w", err)
-			}
+		if err := x.confirm(ctx, j, confirmed, unsaved); err != nil {
+			return err
 		}
 		if embedErr != nil {
 			return embedErr
@@ -124,16 +125,40 @@ func (j job) indexed() bool {
 	return slices.ContainsFunc(j.targets, func(t placement.Target) bool { return t.Indexed() })
 }
 
-// embed computes and saves the missing vectors of each generation of the targets.
-func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) error {
+// embed computes the missing vectors of each generation of the targets. It saves them, or returns them if they are to be saved when
+// the units are confirmed.
+func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) (unsaved []batchOf, _ error) {
 	if !j.embed {
-		return nil
+		return nil, nil
 	}
 	var errs []error
 	for _, g := range j.generations() {
-		errs = append(errs, x.embedMissing(ctx, batchOf{tenant: j.tenant, generation: g}, units))
+		b := batchOf{tenant: j.tenant, generation: g}
+		if j.confirm && j.indexed() {
+			b.unsaved = map[UnitID][]float32{}
+		}
+		errs = append(errs, x.embedMissing(ctx, b, units))
+		if len(b.unsaved) > 0 {
+			unsaved = append(unsaved, b)
+		}
 	}
-	return errors.Join(errs...)
+	return unsaved, errors.Join(errs...)
+}
+
+// confirm saves vectors, and confirms units if the job does so.
+func (x *Indexer) confirm(ctx context.Context, j job, ids []UnitID, unsaved []batchOf) error {
+	for _, b := range unsaved {
+		if err := x.units.SaveVectors(ctx, b.tenant, b.generation, b.unsaved, ids); err != nil {
+			return fmt.Errorf("save vectors: %w", err)
+		}
+	}
+	if len(unsaved) > 0 || len(ids) == 0 || !j.confirm {
+		return nil
+	}
+	if err := x.units.Confirm(ctx, j.tenant, ids); err != nil {
+		return fmt.Errorf("confirm units: %w", err)
+	}
+	return nil
 }
 
 // generations returns the generations of the targets, each once.
@@ -165,6 +190,7 @@ func (x *Indexer) embedMissing(ctx context.Context, b batchOf, units []OwnedUnit
 type batchOf struct {
 	tenant     tenant.ID
 	generation placement.GenerationID
+	unsaved    map[UnitID][]float32 // their vectors; nil if each is saved when it was computed
 }
 
 func (b batchOf) refusal(u *OwnedUnit) refusalKey { return refusalKey{u.ID, b.generation} }
@@ -186,7 +212,7 @@ func (x *Indexer) embedBatch(ctx context.Context, b batchOf, batch []*OwnedUnit)
 	return x.embedBatch(ctx, b, batch[half:])
 }
 
-// embedTexts embeds units in one request and saves their vectors. Jobs wait while
+// embedTexts embeds units in one request and saves or collects their vectors. Jobs wait while
 // the embedder fails, hence Unavailable.
 func (x *Indexer) embedTexts(ctx context.Context, b batchOf, batch []*OwnedUnit) error {
 	texts := make([]string, len(batch))
@@ -204,7 +230,9 @@ func (x *Indexer) embedTexts(ctx context.Context, b batchOf, batch []*OwnedUnit)
 	for i, u := range batch {
 		made[u.ID] = vectors[i]
 	}
-	if err := x.units.SaveVectors(ctx, b.tenant, b.generation, made); err != nil {
+	if b.unsaved != nil {
+		maps.Copy(b.unsaved, made)
+	} else if err := x.units.SaveVectors(ctx, b.tenant, b.generation, made, nil); err != nil {
 		return fmt.Errorf("save vectors: %w", err)
 	}
 	for i, u := range batch {
@@ -281,13 +309,13 @@ func entriesOf(live []OwnedUnit, g placement.GenerationID, written map[UnitID]bo
 
 // compare returns the ids that were live both times, and those whose state changed in
 // between.
-func compare(ids []UnitID, before, after []OwnedUnit) (settled, changed []UnitID) {
+func compare(ids, before, after []UnitID) (settled, changed []UnitID) {
 	was, is := make(map[UnitID]bool, len(before)), make(map[UnitID]bool, len(after))
-	for _, u := range before {
-		was[u.ID] = true
+	for _, id := range before {
+		was[id] = true
 	}
-	for _, u := range after {
-		is[u.ID] = true
+	for _, id := range after {
+		is[id] = true
 	}
 	for _, id := range ids {
 		switch {
@@ -298,4 +326,12 @@ func compare(ids []UnitID, before, after []OwnedUnit) (settled, changed []UnitID
 		}
 	}
 	return settled, changed
+}
+
+func idsOf(units []OwnedUnit) []UnitID {
+	ids := make([]UnitID, len(units))
+	for i, u := range units {
+		ids[i] = u.ID
+	}
+	return ids
 }

@@ -61,12 +61,22 @@ func (e *env) vectorsOf(id UnitID) map[placement.GenerationID][]float32 {
 	return map[placement.GenerationID][]float32{e.vectorGeneration: e.vectors[id]}
 }
 
-func (e *env) SaveVectors(_ context.Context, _ tenant.ID, _ placement.GenerationID, vectors map[UnitID][]float32) error {
+func (e *env) SaveVectors(_ context.Context, _ tenant.ID, _ placement.GenerationID, vectors map[UnitID][]float32, confirmed []UnitID) error {
 	if err := e.onCall("save"); err != nil {
 		return err
 	}
 	maps.Copy(e.vectors, vectors)
+	for _, id := range confirmed {
+		e.confirmed[id] = true
+	}
 	return nil
+}
+
+func (e *env) LiveOf(_ context.Context, _ tenant.ID, ids []UnitID) ([]UnitID, error) {
+	if err := e.onCall("live of"); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id UnitID) bool { return !e.live[id] }), nil
 }
 
 func (e *env) Confirm(_ context.Context, _ tenant.ID, ids []UnitID) error {
@@ -288,6 +298,49 @@ func TestSyncWithoutEmbedder(t *testing.T) {
 	}
 }
 
+// Each write of a unit's row adds all of its index entries again.
+func TestSyncSavesAndConfirmsTogether(t *testing.T) {
+	t.Parallel()
+	e := newEnv()
+	var calls []string
+	e.onCall = func(call string) error {
+		if call == "save" && len(e.indexed) < 2 {
+			t.Errorf("saved before the index contains the units: %v", e.indexed)
+		}
+		calls = append(calls, call)
+		return nil
+	}
+	e.live[1], e.live[2] = true, true
+	e.vectors[2] = []float32{2}
+	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1, 2}); err != nil {
+		t.Fatalf("Sync: %v", err)
+	}
+	if !e.confirmed[1] || !e.confirmed[2] {
+		t.Errorf("confirmed: %v, want both units", e.confirmed)
+	}
+	if want := []string{"placement", "load", "embed", "upsert", "live of", "save", "placement"}; !slices.Equal(calls, want) {
+		t.Errorf("calls: %q, want %q", calls, want)
+	}
+}
+
+func TestSyncKeepsVectorsIfTheIndexFails(t *testing.T) {
+	t.Parallel()
+	e := newEnv()
+	e.live[1] = true
+	e.onCall = func(call string) error {
+		if call == "upsert" {
+			return errUnavailable
+		}
+		return nil
+	}
+	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1}); !errors.Is(err, errUnavailable) {
+		t.Errorf("Sync = %v, want the error of the index", err)
+	}
+	if e.vectors[1] == nil || e.confirmed[1] {
+		t.Errorf("saved %v, confirmed %v, want a vector that is not confirmed", e.vectors, e.confirmed)
+	}
+}
+
 // A vector of another model never enters the index, even if it has the same length.
 func TestSyncReplacesVectorsOfAnotherModel(t *testing.T) {
 	t.Parallel()
@@ -320,7 +373,7 @@ func TestSyncFailsIfUnitsKeepChanging(t *testing.T) {
 	t.Parallel()
 	e := newEnv()
 	e.onCall = func(call string) error {
-		if call == "load" {
+		if call == "load" || call == "live of" {
 			if e.live[1] {
 				delete(e.live, 1)
 			} else {

@@ -347,7 +347,7 @@ func TestMigrationResumes(t *testing.T) {
 		t.Fatalf("units: %v, %v", units, err)
 	}
 	late := map[retrieve.UnitID][]float32{units[0]: make([]float32, 384)} // of a job that began before the end
-	if err := e.db.SaveVectors(t.Context(), u.scope.Tenant, e.source, late); err != nil {
+	if err := e.db.SaveVectors(t.Context(), u.scope.Tenant, e.source, late, nil); err != nil {
 		t.Fatal(err)
 	}
 	e.wantOnly(t, u, target)

@@ -425,6 +425,35 @@ func (q *Queries) LiveUnits(ctx context.Context, arg LiveUnitsParams) ([]int64, 
 	return items, nil
 }
 
+const liveUnitsOf = `-- name: LiveUnitsOf :many
+select id from units where tenant_id = $1 and id = any($2::bigint[]) and active
+`
+
+type LiveUnitsOfParams struct {
+	TenantID string
+	Ids      []int64
+}
+
+func (q *Queries) LiveUnitsOf(ctx context.Context, arg LiveUnitsOfParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, liveUnitsOf, arg.TenantID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const loadUnits = `-- name: LoadUnits :many
 with found as materialized (
     select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id) as owner, u.seq, u.span_start, u.span_end,
@@ -691,44 +720,44 @@ func (q *Queries) ResolveMemoryUnits(ctx context.Context, arg ResolveMemoryUnits
 
 const saveVectors = `-- name: SaveVectors :exec
 with v as materialized (
-    select unnest($4::bigint[]) as id, unnest($5::bytea[]) as embedding, unnest($6::bigint[]) as tokens
+    select unnest($3::bigint[]) as id, unnest($4::bytea[]) as embedding, unnest($5::bigint[]) as tokens, unnest($6::boolean[]) as confirmed
 ), counted as (
     update usage s set embedded_tokens = s.embedded_tokens + n.tokens
-    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $3 and u.id = v.id where u.embedding is null) n
-    where s.tenant_id = $3 and n.tokens > 0
+    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $2 and u.id = v.id where u.embedding is null) n
+    where s.tenant_id = $2 and n.tokens > 0
 )
 update units u set
     embedding = case when u.embedding is null then v.embedding else u.embedding end,
     generation_id = case when u.embedding is null then $1::smallint else u.generation_id end,
     next_embedding = case when u.embedding is null then u.next_embedding else v.embedding end,
     next_generation_id = case when u.embedding is null then u.next_generation_id else $1::smallint end,
-    indexed_at = case when $2::boolean and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
+    indexed_at = case when v.confirmed and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
 from v
-where u.tenant_id = $3 and u.id = v.id
+where u.tenant_id = $2 and u.id = v.id
     and not (u.embedding is not null and u.generation_id = $1::smallint)
     and u.next_generation_id is distinct from $1::smallint
 `
 
 type SaveVectorsParams struct {
 	GenerationID int16
-	Unindexed    bool
 	TenantID     string
 	Ids          []int64
 	Embeddings   [][]byte
 	Tokens       []int64
+	Confirmed    []bool
 }
 
 // Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
-// vector yet to the usage. Confirms the units if their vectors are in no index: the job that embedded them would write each row again. The
+// vector yet to the usage. Confirms units with the same write: each write of a row adds all of its index entries again. The
 // transaction holds the lock of the usage row.
 func (q *Queries) SaveVectors(ctx context.Context, arg SaveVectorsParams) error {
 	_, err := q.db.Exec(ctx, saveVectors,
 		arg.GenerationID,
-		arg.Unindexed,
 		arg.TenantID,
 		arg.Ids,
 		arg.Embeddings,
 		arg.Tokens,
+		arg.Confirmed,
 	)
 	return err
 }

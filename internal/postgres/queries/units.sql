@@ -78,10 +78,10 @@ from found f join pieces p on p.id = f.id;
 
 -- name: SaveVectors :exec
 -- Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
--- vector yet to the usage. Confirms the units if their vectors are in no index: the job that embedded them would write each row again. The
+-- vector yet to the usage. Confirms units with the same write: each write of a row adds all of its index entries again. The
 -- transaction holds the lock of the usage row.
 with v as materialized (
-    select unnest(@ids::bigint[]) as id, unnest(@embeddings::bytea[]) as embedding, unnest(@tokens::bigint[]) as tokens
+    select unnest(@ids::bigint[]) as id, unnest(@embeddings::bytea[]) as embedding, unnest(@tokens::bigint[]) as tokens, unnest(@confirmed::boolean[]) as confirmed
 ), counted as (
     update usage s set embedded_tokens = s.embedded_tokens + n.tokens
     from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = @tenant_id and u.id = v.id where u.embedding is null) n
@@ -92,7 +92,7 @@ update units u set
     generation_id = case when u.embedding is null then @generation_id::smallint else u.generation_id end,
     next_embedding = case when u.embedding is null then u.next_embedding else v.embedding end,
     next_generation_id = case when u.embedding is null then u.next_generation_id else @generation_id::smallint end,
-    indexed_at = case when @unindexed::boolean and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
+    indexed_at = case when v.confirmed and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
 from v
 where u.tenant_id = @tenant_id and u.id = v.id
     and not (u.embedding is not null and u.generation_id = @generation_id::smallint)
@@ -111,6 +111,9 @@ where t.id = @tenant_id and t.outgrown_at is null and exists (
 -- Keeps the time of units confirmed before: updating a unit rewrites its tsvector.
 update units set indexed_at = now()
 where tenant_id = @tenant_id and id = any(@ids::bigint[]) and active and indexed_at is null;
+
+-- name: LiveUnitsOf :many
+select id from units where tenant_id = @tenant_id and id = any(@ids::bigint[]) and active;
 
 -- name: LiveUnits :many
 select id from units where tenant_id = @tenant_id and id > @after and active order by id limit @count;
