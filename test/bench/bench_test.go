@@ -416,4 +416,5 @@ func (b *bench) ratios(counts []int) {
 	bulk := func(subject string) *series { return r.row("bulk delete 1000", subject, bulkMemories()) }
 	r.compare("bulk delete 1000 ÷ (delete + Milvus)", 2.0, bulk("Mnemo"), bulk("PostgreSQL"), bulk("Milvus"))
 	r.compare("count ÷ primary key + empty handler", 1.5, row("count", "Mnemo"), row("count", "PostgreSQL"), row("count", "empty handler"))
+	r.compareRates(ratio{Name: "ingest, texts/s ÷ embedder", AtLeast: 0.9}, r.row("ingest", "Mnemo", chatMessages), r.row("ingest", "embedder", chatMessages))
 }

@@ -33,36 +33,42 @@ func (b *bench) conversation(id string) (body map[string]any, dense []string) {
 	return map[string]any{"platform": "bench", "conversation": map[string]any{"id": id, "title": "Chat", "createdAt": at, "messages": sent}}, dense
 }
 
-// ingest compares the time until conversations are stored, embedded and indexed with that of embedding the same texts.
+// ingestChats is the number of conversations that are sent in a round.
+const ingestChats = 16
+
+// ingest compares the rate at which texts of conversations are stored, embedded and indexed with that of embedding the same
+// texts, in rounds.
 func (b *bench) ingest() {
 	b.Helper()
-	chats := 1
+	own, raw := b.report.row("ingest", "Mnemo", chatMessages), b.report.row("ingest", "embedder", chatMessages)
+	own.throughput, raw.throughput = true, true
+	rounds, chats := 1, 1
 	if *full {
-		chats = 40
+		rounds, chats = allRounds, ingestChats
 	}
-	var dense []string
-	var bodies []map[string]any
-	for i := range chats {
-		body, texts := b.conversation(fmt.Sprint(i))
-		bodies, dense = append(bodies, body), append(dense, texts...)
-	}
-	began := time.Now()
-	var clients sync.WaitGroup
-	for part := range slices.Chunk(bodies, (len(bodies)+ingesters-1)/ingesters) {
-		clients.Go(func() {
-			for _, body := range part {
-				b.as("chats").do(b.TB, http.MethodPost, "/api/chat-history/ingest/custom-online", body, nil)
-			}
-		})
-	}
-	clients.Wait()
-	b.settle("chats")
-	took := time.Since(began)
-	began = time.Now()
-	if _, err := b.floor.embedder.Embed(b.Context(), dense); err != nil {
-		b.Fatal(err)
-	}
-	raw := time.Since(began)
-	b.report.Facts = append(b.report.Facts, fmt.Sprintf("ingest of %d messages (%d texts): %.1f s until indexed, %.0f texts/s; the embedder alone %.1f s; share %.0f %% (at least 90)",
-		chats*chatMessages, len(dense), took.Seconds(), float64(len(dense))/took.Seconds(), raw.Seconds(), 100*raw.Seconds()/took.Seconds()))
+	b.alternate(rounds, own, func(round int) {
+		var dense []string
+		var bodies []map[string]any
+		for i := range chats {
+			body, texts := b.conversation(fmt.Sprintf("%d-%d", round, i))
+			bodies, dense = append(bodies, body), append(dense, texts...)
+		}
+		began := time.Now()
+		var clients sync.WaitGroup
+		for part := range slices.Chunk(bodies, (len(bodies)+ingesters-1)/ingesters) {
+			clients.Go(func() {
+				for _, body := range part {
+					b.as("chats").do(b.TB, http.MethodPost, "/api/chat-history/ingest/custom-online", body, nil)
+				}
+			})
+		}
+		clients.Wait()
+		b.settle("chats")
+		own.round(make([]time.Duration, len(dense)), time.Since(began))
+		began = time.Now()
+		if _, err := b.floor.embedder.Embed(b.Context(), dense); err != nil {
+			b.Fatal(err)
+		}
+		raw.round(make([]time.Duration, len(dense)), time.Since(began))
+	})
 }
