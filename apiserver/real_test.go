@@ -291,6 +291,10 @@ func (h *testServer) fulfilsContract(t *testing.T, s realStores) {
 		t.Parallel()
 		h.findsOriginals(t, s)
 	})
+	t.Run("Relevance", func(t *testing.T) {
+		t.Parallel()
+		h.findsOnlyRelevant(t, s)
+	})
 	t.Run("ImportOnce", func(t *testing.T) {
 		t.Parallel()
 		h.importsOnce(t, s)

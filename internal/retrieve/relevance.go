@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
@@ -31,9 +33,13 @@ type references struct {
 // relevanceModel maps a question and its candidates to the probability that they are
 // relevant.
 type relevanceModel struct {
-	Weights    []float64
-	Bias       float64
-	Slope      float64 // by which the logit falls with the ranking's
+	Weights []float64
+	Bias    float64
+	// Fall is by how much the logarithm of the probability of a message falls with its distance from the best one: in
+	// the logit of the ranking, in the margin, and in the share of the question's terms.
+	Fall struct {
+		Ranking, Margin, Covered float64
+	}
 	Threshold  float64
 	References references
 }
@@ -87,14 +93,14 @@ func (c *comparison) judge(b *background, ranking []Hit) {
 		}
 	}
 	coverage := c.coverage(units, ranking)
-	noise := c.noise(b, vectors)
+	noise := c.noiseFor(b, units, c.noise(b, vectors))
 	margin := func(h Hit) float64 {
 		return b.margin(c.query.Kind, c.vector, dot(units[h.ID].Vector, c.vector))
 	}
 	if c.query.Kind == Chat {
-		c.judgeTogether(ranking, noise, margin, coverage)
+		judgeTogether(ranking, units, noise, margin, coverage)
 	} else {
-		judgeEach(ranking, c.noiseWithoutFragments(b, units, noise), margin, coverage)
+		judgeEach(ranking, noise, margin, coverage)
 	}
 	for i, h := range ranking {
 		d, w := units[h.ID], c.query.Window
@@ -107,23 +113,44 @@ func (c *comparison) judge(b *background, ranking []Hit) {
 	slices.SortStableFunc(ranking, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })
 }
 
-// judgeTogether judges the best messages, whose neighbors count too. The others are
-// less probable as they rank lower.
-func (c *comparison) judgeTogether(ranking []Hit, noise float64, margin func(Hit) float64, coverage []float64) {
-	f := [relevanceCount]float64{relBest: math.Inf(-1), relNoise: noise}
-	for i, h := range ranking {
-		f[relBest] = max(f[relBest], margin(h))
-		if i < firstCandidates {
-			f[relCovered] = max(f[relCovered], coverage[i])
-		}
-	}
-	f[relAll] = number(f[relCovered] == 1)
+// judgeTogether judges how probable it is that the question has an answer. The probability of each message falls with its distance from
+// the best one, in which the messages around it count, too. One that ranks above another is at least as relevant.
+func judgeTogether(ranking []Hit, units map[UnitID]Described, noise, margin func(Hit) float64, coverage []float64) {
 	if len(ranking) == 0 {
 		return
 	}
-	first, most := learnedRelevance.logit(f), logit(ranking[0].Score)
+	f := [relevanceCount]float64{relCovered: slices.Max(coverage[:min(firstCandidates, len(coverage))])}
+	f[relAll] = number(f[relCovered] == 1)
+	first := math.Inf(-1)
+	for _, h := range ranking {
+		f[relBest], f[relNoise] = margin(h), noise(h)
+		first = max(first, learnedRelevance.logit(f))
+	}
+	type place struct {
+		conversation string
+		seq          int
+	}
+	fall := learnedRelevance.Fall
+	margins, covered := map[place]float64{}, map[place]float64{}
 	for i, h := range ranking {
-		ranking[i].Score = logistic(first + learnedRelevance.Slope*(logit(h.Score)-most))
+		for distance := -Neighbors; distance <= Neighbors; distance++ {
+			at := place{units[h.ID].Owner, units[h.ID].Seq + distance}
+			m, known := margins[at]
+			if margins[at] = margin(h); known {
+				margins[at] = max(m, margin(h))
+			}
+			covered[at] = max(covered[at], coverage[i])
+		}
+	}
+	sums := make([]float64, len(ranking))
+	for i, h := range ranking {
+		at := place{units[h.ID].Owner, units[h.ID].Seq}
+		sums[i] = fall.Ranking*logit(h.Score) + fall.Margin*margins[at] + fall.Covered*covered[at]
+	}
+	most, best := slices.Max(sums), math.Inf(-1)
+	for i, sum := range slices.Backward(sums) {
+		best = max(best, sum)
+		ranking[i].Score = logistic(first) * math.Exp(best-most)
 	}
 }
 
@@ -150,12 +177,12 @@ func (c *comparison) noise(b *background, texts [][]float32) float64 {
 	return noise
 }
 
-// noiseWithoutFragments returns the noise for each memory: that of all memories for a
-// fragment, and that of the others for the others.
-func (c *comparison) noiseWithoutFragments(b *background, units map[UnitID]Described, noise float64) func(Hit) float64 {
+// noiseFor returns the noise for each text, given that of all: this one for a text that isNoisy, and that of the others for the others.
+func (c *comparison) noiseFor(b *background, units map[UnitID]Described, noise float64) func(Hit) float64 {
+	noisy := make(map[UnitID]bool, len(units))
 	var others [][]float32
-	for _, d := range units {
-		if !isFragment(d.Text) {
+	for id, d := range units {
+		if noisy[id] = c.isNoisy(d.Text); !noisy[id] {
 			others = append(others, d.Vector)
 		}
 	}
@@ -164,18 +191,38 @@ func (c *comparison) noiseWithoutFragments(b *background, units map[UnitID]Descr
 		quiet = c.noise(b, others)
 	}
 	return func(h Hit) float64 {
-		if isFragment(units[h.ID].Text) {
+		if noisy[h.ID] {
 			return noise
 		}
 		return quiet
 	}
 }
 
+// isNoisy reports whether a text is as similar to the unrelated questions, which are English, as to any other: a fragment among memories, and
+// a text of another script. It must not make other texts less relevant.
+func (c *comparison) isNoisy(text string) bool {
+	return c.query.Kind == Memory && isFragment(text) || isLatin(c.query.Text) && !isLatin(text)
+}
+
+// isLatin reports whether most letters of a text are Latin.
+func isLatin(text string) bool {
+	latin, others := 0, 0
+	for _, r := range text {
+		switch {
+		case r < utf8.RuneSelf && (r|0x20 >= 'a' && r|0x20 <= 'z') || unicode.Is(unicode.Latin, r):
+			latin++
+		case unicode.IsLetter(r):
+			others++
+		}
+	}
+	return latin > others
+}
+
 // longestFragment is the number of bytes of the longest fragment.
 const longestFragment = 16
 
 // isFragment reports whether a memory is a single short word, such as "test". It is similar
-// to many questions and answers none, so it must not make other memories less relevant.
+// to many questions and answers none.
 func isFragment(text string) bool {
 	if len(text) > len("2006-01-02 ")+longestFragment {
 		return false
@@ -185,8 +232,8 @@ func isFragment(text string) bool {
 }
 
 // coverage returns the share of the question's terms that each candidate contains, weighed by
-// their rarity among the candidates. Its heading counts if the question has several terms: many questions contain
-// a single word such as "work" that is also the name of a bucket.
+// their rarity among the candidates. Its heading counts if the question has several terms or, for a title, is a single word: many questions have
+// a single term such as "work" that is also the name of a bucket.
 func (c *comparison) coverage(units map[UnitID]Described, ranking []Hit) []float64 {
 	asked := slices.Compact(slices.Sorted(slices.Values(terms(c.query.Text))))
 	wanted := make(map[string]bool, len(asked))
@@ -197,7 +244,7 @@ func (c *comparison) coverage(units map[UnitID]Described, ranking []Hit) []float
 	for i, h := range ranking {
 		d := units[h.ID]
 		words := plainWords(d.Text)
-		if len(asked) > 1 {
+		if len(asked) > 1 || c.query.Kind == Chat && len(strings.Fields(c.query.Text)) == 1 {
 			words = d.headed(words)
 		}
 		bags[i] = bagOf(words, wanted)

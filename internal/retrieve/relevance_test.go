@@ -176,6 +176,54 @@ func TestJudgeFragments(t *testing.T) {
 	}
 }
 
+// A text in another script is as similar to the unrelated questions as to any other. It neither hides the answer nor becomes one.
+func TestJudgeOtherScripts(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []Kind{Memory, Chat} {
+		question := Query{Kind: kind, Text: "aabb"}
+		answer := described(1, "abab abab")
+		alone := judged(t, question, answer)[0]
+		for _, text := range []string{"ฉันชอบกินข้าวซอยที่เชียงใหม่", "2026-05-03 我最喜欢的颜色是蓝色 (ok)", "😀😀😀"} {
+			foreign := described(2, "efg efg efg")
+			foreign.Text = text
+			if got := judged(t, question, answer, foreign); got[0] != alone {
+				t.Errorf("kind %v: with %q the answer has score %.3f, want %.3f as alone", kind, text, got[0], alone)
+			}
+			if got := judged(t, question, foreign)[0]; got >= DefaultMinScore {
+				t.Errorf("kind %v: %q has score %.3f, want that it is not relevant", kind, text, got)
+			}
+		}
+	}
+	thai := described(1, "abab abab")
+	thai.Text = "ฉันชอบกินข้าวซอยที่เชียงใหม่"
+	question := Query{Kind: Memory, Text: "ฉันชอบ aabb"}
+	if alone, got := judged(t, question, thai)[0], judged(t, question, thai, described(2, "efg efg efg"))[0]; got == alone {
+		t.Error("to a question in another script, a text has no influence on the score")
+	}
+}
+
+// A message that contains all words of the question is relevant, which says nothing about others.
+func TestJudgeEachRankOfMessages(t *testing.T) {
+	t.Parallel()
+	b, err := measure(t.Context(), letters{}, distinctPairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []Described{described(1, "We stay in Stone Town"), described(2, "My bicycle has a flat tire"), described(3, "About 3000 euros")}
+	c := comparison{query: Query{Kind: Chat, Text: "Stone Town"}, all: list, share: 1}
+	c.vector, _ = letters{}.EmbedQuery(t.Context(), c.query.Text)
+	ranking := []Hit{{1, logistic(3)}, {2, logistic(2)}, {3, logistic(-6)}}
+	c.judge(b, ranking)
+	for i, want := range []bool{true, true, false} {
+		if got := ranking[i].Score >= DefaultMinScore; got != want {
+			t.Errorf("message %d has score %.3f, want relevant %t", ranking[i].ID, ranking[i].Score, want)
+		}
+	}
+	if ranking[1].Score > 0.8*ranking[0].Score {
+		t.Errorf("scores %v, want that the second is clearly lower than the first", ranking)
+	}
+}
+
 // The noise of candidates that are not compared counts.
 func TestJudgeShare(t *testing.T) {
 	t.Parallel()
