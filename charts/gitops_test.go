@@ -40,7 +40,7 @@ func TestGitOpsExamples(t *testing.T) {
 				continue
 			}
 			rendered++
-			if all := parse(t, render(t, "-f", writeYAML(t, values))); len(podSpecs(all)) < 5 {
+			if all := parse(t, render(t, "-f", writeYAML(t, filepath.Join(t.TempDir(), "values.yaml"), values))); len(podSpecs(all)) < 5 {
 				t.Errorf("%s: %d pods, want those of the whole chart", o.kind(), len(podSpecs(all)))
 			}
 		}
@@ -97,13 +97,13 @@ func examples(t *testing.T, path string) []object {
 	return all
 }
 
-func writeYAML(t *testing.T, v any) string {
+// writeYAML writes a file and returns its path.
+func writeYAML(t *testing.T, path string, v any) string {
 	t.Helper()
 	raw, err := yaml.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "values.yaml")
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,16 @@ import (
 
 const rulesFile = "mnemo/files/rules.yaml"
 
+// ruleFile is the content of a file of rules.
+type ruleFile struct {
+	Groups []ruleGroup `yaml:"groups"`
+}
+
+type ruleGroup struct {
+	Name  string   `yaml:"name"`
+	Rules []object `yaml:"rules"`
+}
+
 // ruleTests is the content of testdata/rules_test.yaml.
 type ruleTests struct {
 	Files    []string   `yaml:"rule_files"`
@@ -55,40 +65,124 @@ func ofOtherRelease(all []series) []series {
 
 // TestAlerts runs the promtool tests. Each alert must have a test in which it fires and one
 // in which it is silent. Both must have the same result beside another release in the
-// opposite state.
+// opposite state. promtool evaluates all rules of a file in each of its tests, so every alert has its own files.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	var tests ruleTests
-	if err := yaml.Unmarshal(readFile(t, "testdata/rules_test.yaml"), &tests); err != nil {
-		t.Fatal(err)
-	}
-	byName := map[string]ruleTest{}
-	for _, test := range tests.Tests {
-		byName[test.Name] = test
-	}
-	for _, alert := range alertNames(t) {
-		fires, silent := byName[alert+" fires"], byName[alert+" is silent"]
-		if len(fires.Alerts) != 1 || len(fires.Alerts[0].Want) == 0 || len(silent.Alerts) != 1 || len(silent.Alerts[0].Want) > 0 {
+	var rules ruleFile
+	readYAML(t, rulesFile, &rules)
+	tests := testsByAlert(t)
+	dir := t.TempDir()
+	args := []string{"test", "rules"}
+	for _, rule := range rules.alerts() {
+		alert, _ := rule["alert"].(string)
+		own := tests[alert]
+		delete(tests, alert)
+		fires, silent := own.named(alert+" fires", true), own.named(alert+" is silent", false)
+		if fires == nil || silent == nil {
 			t.Errorf("%s has no test in which it fires, or none in which it is silent", alert)
 			continue
 		}
-		alone := fires.Series
-		fires.Name, fires.Series = alert+" fires beside a silent release", slices.Concat(alone, ofOtherRelease(silent.Series))
-		silent.Name, silent.Series = alert+" is silent beside a firing release", slices.Concat(silent.Series, ofOtherRelease(alone))
-		tests.Tests = append(tests.Tests, fires, silent)
+		own.Tests = append(own.Tests, besideOtherRelease(*fires, *silent)...)
+		own.Files = []string{alert + ".yaml"}
+		if rule["for"] == "1h" { // its tests last hours
+			own.Interval = "5m"
+		}
+		writeYAML(t, filepath.Join(dir, alert+".yaml"), rules.reading(alert, own.Tests))
+		writeYAML(t, filepath.Join(dir, alert+"_test.yaml"), own)
+		args = append(args, alert+"_test.yaml")
 	}
-	derived, err := yaml.Marshal(tests)
-	if err != nil {
+	if len(args) == 2 || len(tests) > 0 {
+		t.Errorf("%d tested alerts, and tests of %v, which are no alerts", len(args)-2, slices.Sorted(maps.Keys(tests)))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), readFile(t, rulesFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	for name, content := range map[string][]byte{"rules.yaml": readFile(t, rulesFile), "rules_test.yaml": derived} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
+	promtool(t, dir, "check", "rules", "rules.yaml")
+	promtool(t, dir, args...)
+}
+
+// testsByAlert returns the tests of each alert.
+func testsByAlert(t *testing.T) map[string]ruleTests {
+	t.Helper()
+	var all ruleTests
+	readYAML(t, "testdata/rules_test.yaml", &all)
+	byAlert := map[string]ruleTests{}
+	for _, test := range all.Tests {
+		if len(test.Alerts) != 1 {
+			t.Fatalf("test %q has %d expectations, want 1", test.Name, len(test.Alerts))
+		}
+		alert := test.Alerts[0].Name
+		byAlert[alert] = ruleTests{Interval: all.Interval, Tests: append(byAlert[alert].Tests, test)}
+	}
+	return byAlert
+}
+
+// named returns the test with the name, or nil if there is none or it does not expect that the alert fires, or that it
+// is silent.
+func (r ruleTests) named(name string, fires bool) *ruleTest {
+	for _, test := range r.Tests {
+		if test.Name == name && (len(test.Alerts[0].Want) > 0) == fires {
+			return &test
 		}
 	}
-	promtool(t, dir, "check", "rules", "rules.yaml")
-	promtool(t, dir, "test", "rules", "rules_test.yaml")
+	return nil
+}
+
+// besideOtherRelease returns both tests with the series of the other one as those of another release.
+func besideOtherRelease(fires, silent ruleTest) []ruleTest {
+	alone := fires.Series
+	fires.Name, fires.Series = fires.Name+" beside a silent release", slices.Concat(alone, ofOtherRelease(silent.Series))
+	silent.Name, silent.Series = silent.Name+" beside a firing release", slices.Concat(silent.Series, ofOtherRelease(alone))
+	return []ruleTest{fires, silent}
+}
+
+// alerts returns the rules of alerts.
+func (f ruleFile) alerts() (rules []object) {
+	for _, group := range f.Groups {
+		for _, rule := range group.Rules {
+			if rule["alert"] != nil {
+				rules = append(rules, rule)
+			}
+		}
+	}
+	return rules
+}
+
+// reading returns the rule of the alert and all rules that read a metric of the tests, directly or through recorded
+// metrics. The others have no data in these tests.
+func (f ruleFile) reading(alert string, tests []ruleTest) ruleFile {
+	metrics := map[string]bool{}
+	for _, test := range tests {
+		for _, s := range test.Series {
+			name, _, _ := strings.Cut(s.Series, "{")
+			metrics[name] = true
+		}
+	}
+	var kept ruleFile
+	for _, group := range f.Groups {
+		var rules []object
+		for _, rule := range group.Rules {
+			expr, _ := rule["expr"].(string)
+			if rule["alert"] != alert && !slices.ContainsFunc(metric.FindAllString(expr, -1), func(m string) bool { return metrics[m] }) {
+				continue
+			}
+			rules = append(rules, rule)
+			if name, ok := rule["record"].(string); ok {
+				metrics[name] = true
+			}
+		}
+		if len(rules) > 0 {
+			kept.Groups = append(kept.Groups, ruleGroup{group.Name, rules})
+		}
+	}
+	return kept
+}
+
+func readYAML(t *testing.T, name string, v any) {
+	t.Helper()
+	if err := yaml.Unmarshal(readFile(t, name), v); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
 }
 
 func promtool(t *testing.T, dir string, args ...string) {
@@ -115,18 +209,6 @@ func readFile(t *testing.T, name string) []byte {
 		t.Fatal(err)
 	}
 	return content
-}
-
-// alertNames returns the alerts in the order of the rules.
-func alertNames(t *testing.T) (names []string) {
-	t.Helper()
-	for _, m := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(string(readFile(t, rulesFile)), -1) {
-		names = append(names, m[1])
-	}
-	if len(names) == 0 {
-		t.Fatal("there are no alerts")
-	}
-	return names
 }
 
 // metric matches the name of a metric in an expression.
