@@ -24,9 +24,7 @@ func TestGitOpsExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		installCRD(t, file)
-	}
+	applyCRDs(t, files)
 	ns := newNamespace(t)
 	var kinds []string
 	rendered := 0

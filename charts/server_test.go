@@ -90,26 +90,41 @@ func kindOf(o object) string {
 	return version + "/" + o.kind()
 }
 
-// installCRDs installs the CRDs of Mnemo and of third parties.
+// definitions are the CRDs of Mnemo and of third parties, which all tests share.
+var definitions struct {
+	sync.Mutex
+
+	installed bool
+}
+
+// installCRDs installs the definitions unless another test has done so.
 func installCRDs(t *testing.T) {
 	t.Helper()
+	definitions.Lock()
+	defer definitions.Unlock()
+	if definitions.installed {
+		return
+	}
 	files, err := devenv.Definitions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	files["tenants"] = "../config/crd/bases/mnemo.dev_tenants.yaml"
 	files["cells"] = "../config/crd/bases/mnemo.dev_cells.yaml"
-	for _, f := range files {
-		installCRD(t, f)
-	}
+	applyCRDs(t, files)
+	definitions.installed = true
 }
 
-func installCRD(t *testing.T, file string) {
+// applyCRDs installs CRDs from files, and waits until the API server serves them.
+func applyCRDs(t *testing.T, files map[string]string) {
 	t.Helper()
-	raw := read(t, file)
-	kubectl(t, raw, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	var from []string
+	for _, file := range files {
+		from = append(from, "-f", file)
+	}
+	kubectl(t, "", append([]string{"apply", "--server-side", "--force-conflicts"}, from...)...)
 	for _, state := range []string{"jsonpath={.status.conditions}", "condition=Established"} { // waiting for a condition fails while there are none
-		kubectl(t, raw, "wait", "--for="+state, "--timeout=60s", "-f", "-")
+		kubectl(t, "", append([]string{"wait", "--for=" + state, "--timeout=60s"}, from...)...)
 	}
 }
 
