@@ -39,7 +39,7 @@ var unsetVariables = []string{
 func TestCommandsAndVariablesExist(t *testing.T) {
 	t.Parallel()
 	mnemo := filepath.Join(t.TempDir(), "mnemo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", mnemo, "../cmd/mnemo").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", mnemo, "../cmd/mnemo").CombinedOutput(); err != nil {
 		t.Fatalf("build mnemo: %v\n%s", err, out)
 	}
 	known, set := map[string]map[string]bool{}, map[string]bool{}
