@@ -48,9 +48,6 @@ type Target struct {
 // compressed, because they are unpacked right away.
 func Local() Target { return Target{Arch: runtime.GOARCH, Compression: gzip.NoCompression} }
 
-// Release returns the target for an image that is published.
-func Release(arch string) Target { return Target{Arch: arch, Compression: gzip.BestCompression} }
-
 // New builds an image for Linux. It runs as an unprivileged user unless config sets
 // another one.
 func (t Target) New(layers []Layer, config v1.Config) (v1.Image, error) {

@@ -2,6 +2,7 @@ package image
 
 import (
 	"archive/tar"
+	"compress/gzip"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -151,7 +152,7 @@ func fakeLibraries(t *testing.T) Libraries {
 func TestLibraries(t *testing.T) {
 	t.Parallel()
 	l := fakeLibraries(t)
-	image, err := Release("amd64").Mnemo(filepath.Join(l.ONNXRuntime, "LICENSE"), l)
+	image, err := Target{Arch: "amd64", Compression: gzip.BestCompression}.Mnemo(filepath.Join(l.ONNXRuntime, "LICENSE"), l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (r *release) writeArchive(name string, b binary) (err error) {
 			err = closeErr
 		}
 	}()
-	compressed, err := gzip.NewWriterLevel(file, gzip.BestCompression)
+	compressed, err := gzip.NewWriterLevel(file, r.compression)
 	if err != nil {
 		return fmt.Errorf("write archive: %w", err)
 	}

@@ -93,7 +93,7 @@ func (b *builder) add(ctx context.Context, r *release, program binary) error {
 			return err
 		}
 	}
-	target := image.Release(program.arch)
+	target := image.Target{Arch: program.arch, Compression: r.compression}
 	images := make([]v1.Image, len(b.images))
 	if images[product], err = target.Mnemo(program.path, image.Libraries{System: system, ONNXRuntime: onnxruntime}); err != nil {
 		return err

@@ -63,7 +63,7 @@ func (r *release) bundleImage(source olm.Source, layer image.Layer) (published, 
 	}
 	bundle := published{name: tag, index: empty.Index}
 	for _, arch := range source.Arches {
-		img, err := image.Release(arch).New([]image.Layer{layer}, v1.Config{Labels: source.Annotations()})
+		img, err := image.Target{Arch: arch, Compression: r.compression}.New([]image.Layer{layer}, v1.Config{Labels: source.Annotations()})
 		if err != nil {
 			return published{}, err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -23,14 +24,15 @@ type release struct {
 	Out      string   `default:"dist" type:"path" help:"Directory for the files. It must be empty or absent."`
 	Push     bool     `help:"Push the images and the chart to the registry, with the credentials of docker login."`
 
-	log  io.Writer
-	work string // a directory for intermediate files
+	compression int // the level of package gzip for archives and images
+	log         io.Writer
+	work        string // a directory for intermediate files
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r := release{log: os.Stdout}
+	r := release{compression: gzip.BestCompression, log: os.Stdout}
 	kong.Parse(&r, kong.Name("release"), kong.Description("Build the files, images, chart, OLM bundle and SDKs of a release."))
 	if err := r.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
