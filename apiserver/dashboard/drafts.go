@@ -27,12 +27,13 @@ type unsavedField struct {
 }
 
 // textForms are the forms with texts by the pattern of their path, each with the one that stores the texts as a new object.
-var textForms = map[string]string{"/memories": "", "/memories/:id": "/memories", "/buckets": "", "/buckets/:id": "/buckets"}
+var textForms = map[string]string{"/memories": "", "/memories/:id": "/memories", "/buckets": "", "/buckets/:id": "/buckets", "/connect/tokens": ""}
 
 // textFields are the fields of these forms, with the labels of those that are shown.
 var textFields = []unsavedField{
 	{Name: "text", Label: msg("Text")}, {Name: "name", Label: msg("Name")}, {Name: "description", Label: msg("Description")},
 	{Name: "bucket"}, {Name: "back"}, {Name: "today"}, {Name: "version"}, {Name: "from"}, {Name: "seen-name"}, {Name: "seen-description"},
+	{Name: "scopes"}, {Name: "days"},
 }
 
 // unsavedOf returns the form of a failed request, nil if it has none. If the edited object does not exist, the form stores a

@@ -3,13 +3,16 @@ package dashboard_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // datesMemories: a memory has the date on which it was saved, even if the page was opened days before.
@@ -207,6 +210,35 @@ func keepsFailedDrafts(t *testing.T, s *site, b *browser) {
 		tab.click("details.risky summary")
 		tab.click("details.risky button")
 		tab.sees("Bucket deleted.")
+
+		token := "Laptop: " + message
+		tab.open("/connect/apps")
+		tab.fill("form.token-form input[name=name]", token)
+		tab.choose("form.token-form select[name=scopes]", "Read only")
+		tab.choose("form.token-form select[name=days]", "After 30 days")
+		change[0]()
+		tab.click("form.token-form button")
+		tab.sees("Your text was not saved.")
+		change[1]()
+		tab.click("form.stack button.primary")
+		tab.sees("Your new token")
+		tab.until(`document.querySelector("input[name=name]").value === ""`, "see an empty form after the token was created")
+		list, err := s.db.UserTokens(t.Context(), alice.Scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := slices.IndexFunc(list, func(k tenant.UserToken) bool { return k.Name == token })
+		if created < 0 {
+			t.Fatalf("no token is named %q: %+v", token, list)
+		}
+		if list[created].Access != tenant.AccessRead {
+			t.Errorf("the token has the scopes %v, want read", list[created].Access.Names())
+		}
+		if list[created].ExpiresAt.After(time.Now().AddDate(0, 0, 31)) {
+			t.Errorf("the token expires %v, want after 30 days", list[created].ExpiresAt)
+		}
+		tab.open("/connect/apps")
+		tab.until(`document.querySelector("input[name=name]").value === ""`, "see an empty form")
 	}
 	v := s.signedIn(t, 0, alice)
 	if status, body := v.post(t, "/memories", url.Values{"text": {"of another site"}}, "Sec-Fetch-Site", "cross-site"); status != http.StatusForbidden || strings.Contains(body, "of another site") {
@@ -271,6 +303,16 @@ func keepsDraftsWithoutSession(t *testing.T, s *site, b *browser) {
 	tab.until(`document.querySelector("#text").value === "2025-05-09 The boat is green."`, "have the edit again")
 	tab.click("form.stack button.primary")
 	tab.sees("The memory was edited in the meantime")
+
+	tab.open("/connect/apps")
+	tab.fill("form.token-form input[name=name]", "Work phone")
+	tab.choose("form.token-form select[name=days]", "Never")
+	end()
+	tab.click("form.token-form button")
+	tab.at("/sign-in?next=%2Fconnect%2Fapps")
+	enter(alice)
+	tab.at("/connect/apps")
+	tab.until(`document.querySelector("input[name=name]").value === "Work phone" && document.querySelector("select[name=days]").value === ""`, "have the new token's settings again")
 
 	write("2025-05-09 For Alice only.")
 	enter(bob)

@@ -154,7 +154,7 @@
 	function restoreDraft(notice) {
 		const draft = readDraft(), form = all("form[data-draft]").find((f) => f.getAttribute("action") === draft?.action);
 		if (!draft || !author) return; // they may sign in again
-		if (draft.author !== author || ["added", "duplicate", "saved", "unchanged", "bucket-added"].includes(notice)) {
+		if (draft.author !== author || form?.dataset.draft === "stored" || ["added", "duplicate", "saved", "unchanged", "bucket-added"].includes(notice)) {
 			sessionStorage.removeItem("draft");
 			return;
 		}
