@@ -145,6 +145,33 @@ func TestMem0Degraded(t *testing.T) {
 	}
 }
 
+// A search returns as many memories as the request permits: it has no next page with those beyond the token limit of listings.
+func TestMem0SearchBeyondTokenLimit(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	const stored = 6
+	for i := range stored {
+		text := fmt.Sprintf("%d ", i) + strings.Repeat("I like tea. ", 2500)
+		if got := h.call(t, h.alice, "POST", "/mem0/v3/memories/add/", `{"messages":"`+text+`","infer":false}`); got.status != 200 {
+			t.Fatalf("add: %d %s", got.status, got.body)
+		}
+	}
+	for _, r := range []struct {
+		path, body string
+		want       int
+	}{
+		{"/v3/memories/search/", `{"query":"tea"}`, stored},
+		{"/v3/memories/search/", `{"query":"tea","top_k":5}`, 5},
+		{"/v2/memories/search/", `{"query":"tea","top_k":1000}`, stored},
+		{"/v1/memories/search/", `{"query":"tea","limit":5}`, 5},
+	} {
+		got := h.call(t, h.alice, "POST", pathMem0+r.path, r.body)
+		if n := len(mem0Ids.FindAllString(got.body, -1)); got.status != 200 || n != r.want {
+			t.Errorf("%s %s: %d with %d memories, want %d", r.path, r.body, got.status, n, r.want)
+		}
+	}
+}
+
 func TestMem0Refusals(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -68,6 +69,8 @@ func (e *Endpoint) matches(ctx context.Context, r Request) (searchIn, resultsOut
 	if err != nil {
 		return in, resultsOut{}, err
 	}
+	// A search has no next page with the memories that the token limit of listings would omit.
+	who.Quota.ListTokens = math.MaxInt64
 	listing, err := e.Memories.List(ctx, who, memory.ListInput{
 		Query: in.Query, Where: selected.where, Count: cmp.Or(in.TopK, in.Limit, defaultTop), MinScore: in.Threshold,
 	})
