@@ -145,17 +145,23 @@ func TestMem0Degraded(t *testing.T) {
 	}
 }
 
+// storeLong stores memories of which two fit into the token limit of a listing.
+func (h *testServer) storeLong(t *testing.T, count int) {
+	t.Helper()
+	for i := range count {
+		text := fmt.Sprintf("%d ", i) + strings.Repeat("I like tea. ", 2500)
+		if got := h.call(t, h.alice, "POST", "/mem0/v3/memories/add/", `{"messages":"`+text+`","user_id":"u","infer":false}`); got.status != 200 {
+			t.Fatalf("add: %d %s", got.status, got.body)
+		}
+	}
+}
+
 // A search returns as many memories as the request permits: it has no next page with those beyond the token limit of listings.
 func TestMem0SearchBeyondTokenLimit(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
 	const stored = 6
-	for i := range stored {
-		text := fmt.Sprintf("%d ", i) + strings.Repeat("I like tea. ", 2500)
-		if got := h.call(t, h.alice, "POST", "/mem0/v3/memories/add/", `{"messages":"`+text+`","infer":false}`); got.status != 200 {
-			t.Fatalf("add: %d %s", got.status, got.body)
-		}
-	}
+	h.storeLong(t, stored)
 	for _, r := range []struct {
 		path, body string
 		want       int
@@ -168,6 +174,33 @@ func TestMem0SearchBeyondTokenLimit(t *testing.T) {
 		got := h.call(t, h.alice, "POST", pathMem0+r.path, r.body)
 		if n := len(mem0Ids.FindAllString(got.body, -1)); got.status != 200 || n != r.want {
 			t.Errorf("%s %s: %d with %d memories, want %d", r.path, r.body, got.status, n, r.want)
+		}
+	}
+}
+
+// A list without pages has no link to the memories beyond the token limit, so that it contains them, as a page does not.
+func TestMem0ListBeyondTokenLimit(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	const stored = 6
+	h.storeLong(t, stored)
+	for _, r := range []struct {
+		method, path, body string
+		status, want       int
+	}{
+		{"GET", "/v1/memories/?user_id=u", "", 200, stored},
+		{"POST", "/v2/memories/", `{"user_id":"u"}`, 200, stored},
+		{"GET", "/v1/memories/?user_id=u&page=1", "", 200, 2},
+		{"POST", "/v2/memories/?page=1", `{"user_id":"u"}`, 200, 2},
+		{"POST", "/v3/memories/", `{"filters":{"user_id":"u"}}`, 200, 2},
+		{"POST", "/v2/memories/?page_size=5", `{"user_id":"u"}`, 400, 0},
+	} {
+		got := h.call(t, h.alice, r.method, pathMem0+r.path, r.body)
+		if n := len(mem0Ids.FindAllString(got.body, -1)); got.status != r.status || n != r.want {
+			t.Errorf("%s %s %s: %d with %d memories, want %d with %d", r.method, r.path, r.body, got.status, n, r.status, r.want)
+		}
+		if r.status == 200 && r.want < stored && got.json(t)["next"] == nil {
+			t.Errorf("%s %s has no link to the next page", r.method, r.path)
 		}
 	}
 }

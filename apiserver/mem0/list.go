@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/url"
 	"strconv"
 
@@ -68,38 +69,40 @@ func pageOf[T any](p paging, items []T, count int) pageOut[T] {
 }
 
 func (e *Endpoint) list(ctx context.Context, r Request) (any, error) {
-	return e.page(ctx, r, "/mem0/v3/memories/")
+	return e.page(ctx, r, "/mem0/v3/memories/", true)
 }
 
 // listV2 returns a page if the request asks for one, and otherwise a list.
 func (e *Endpoint) listV2(ctx context.Context, r Request) (any, error) {
-	return unpaged(r, func() (pageOut[memoryOut], error) { return e.page(ctx, r, "/mem0/v2/memories/") })
+	return unpaged(r, func(paged bool) (pageOut[memoryOut], error) { return e.page(ctx, r, "/mem0/v2/memories/", paged) })
 }
 
 // listV1 is listV2 with the entities in the query.
 func (e *Endpoint) listV1(ctx context.Context, r Request) (any, error) {
 	in := listIn{entities: entitiesOf(r.Query), StartDate: r.Query.Get("start_date"), EndDate: r.Query.Get("end_date")}
-	return unpaged(r, func() (pageOut[memoryOut], error) { return e.pageOf(ctx, r, in, "/mem0/v1/memories/") })
+	return unpaged(r, func(paged bool) (pageOut[memoryOut], error) { return e.pageOf(ctx, r, in, "/mem0/v1/memories/", paged) })
 }
 
-func unpaged(r Request, page func() (pageOut[memoryOut], error)) (any, error) {
-	out, err := page()
-	if err != nil || r.Query.Has("page") || r.Query.Has("page_size") {
+func unpaged(r Request, page func(paged bool) (pageOut[memoryOut], error)) (any, error) {
+	paged := r.Query.Has("page") || r.Query.Has("page_size")
+	out, err := page(paged)
+	if err != nil || paged {
 		return out, err
 	}
 	return out.Results, nil
 }
 
-func (e *Endpoint) page(ctx context.Context, r Request, path string) (pageOut[memoryOut], error) {
+func (e *Endpoint) page(ctx context.Context, r Request, path string, paged bool) (pageOut[memoryOut], error) {
 	var in listIn
 	if err := errors.Join(e.Decode(r.Body, &in), rejectUnsupported(r.Body, notSearched)); err != nil {
 		return pageOut[memoryOut]{}, firstOf(err)
 	}
-	return e.pageOf(ctx, r, in, path)
+	return e.pageOf(ctx, r, in, path, paged)
 }
 
-// pageOf returns a page of the memories that match all filters, newest first.
-func (e *Endpoint) pageOf(ctx context.Context, r Request, in listIn, path string) (pageOut[memoryOut], error) {
+// pageOf returns a page of the memories that match all filters, newest first. If the response is not paged, it has no link
+// to the memories that the tenant's token limit would omit.
+func (e *Endpoint) pageOf(ctx context.Context, r Request, in listIn, path string, paged bool) (pageOut[memoryOut], error) {
 	var problems fault.Fields
 	p := pagingOf(&problems, path, r.Query)
 	if err := problems.Err(); err != nil {
@@ -116,6 +119,9 @@ func (e *Endpoint) pageOf(ctx context.Context, r Request, in listIn, path string
 	count, err := e.Memories.Count(ctx, who, selected.where)
 	if err != nil {
 		return pageOut[memoryOut]{}, err
+	}
+	if !paged {
+		who.Quota.ListTokens = math.MaxInt64
 	}
 	items, err := e.items(ctx, who, selected.where, &p)
 	return pageOf(p, items, count), err
