@@ -33,7 +33,7 @@ up: ## Run Mnemo and its dependencies on this machine until Ctrl-C (PORT=8080)
 
 .PHONY: sign-in
 sign-in: ## Print another one-time link that signs in to the dashboard of make up
-	@. .mnemo/up.env && DATABASE_URL=$$DATABASE_APP_URL bin/mnemo sign-in-link --tenant default/acme --user alice
+	@. .mnemo/up.env && bin/mnemo sign-in-link --tenant default/acme --user alice
 
 .PHONY: tour
 tour: ## Take a picture of each step of docs/tour.md and write bin/tour/index.html

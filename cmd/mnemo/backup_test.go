@@ -73,8 +73,12 @@ func TestRestoreInSameCluster(t *testing.T) {
 
 func TestRotate(t *testing.T) {
 	e := openEnv(t, postgrestest.Create(t))
-	tn := e.apply(t, tenanttest.NewSpec())
+	spec := tenanttest.NewSpec()
+	tn := e.apply(t, spec)
 	token := e.issueToken(t, tn.ID, "alice", 1)
+	e.expectOutput(t, "revoked 1 tokens of 1 tenants", "rotate", "--tenant", spec.Namespace+"/"+spec.Name)
+	e.expectRevoked(t, "the token after mnemo rotate --tenant", token)
+	token = e.issueToken(t, tn.ID, "alice", 2)
 	e.expectOutput(t, "revoked 1 tokens of 1 tenants", "rotate", "--all")
 	e.expectRevoked(t, "the token after mnemo rotate --all", token)
 	e.expectError(t, "not found", "rotate", "--tenant", uuid.NewString())

@@ -25,8 +25,8 @@ type indexFlags struct {
 	embedderFlags
 	nextEmbedderFlags
 
-	Tenant tenant.ID `xor:"tenants" required:"" help:"ID of the tenant, as in status.id of its Tenant."`
-	All    bool      `xor:"tenants" required:"" help:"All active tenants."`
+	Tenant string `xor:"tenants" required:"" help:"Tenant: namespace/name, or its UID or ID."`
+	All    bool   `xor:"tenants" required:"" help:"All active tenants."`
 }
 
 // forEach calls fn with every selected tenant and returns their number. It stops
@@ -45,11 +45,9 @@ func (f indexFlags) forEach(ctx context.Context, log *slog.Logger, fn func(*retr
 	if err != nil {
 		return 0, err
 	}
-	ids := []tenant.ID{f.Tenant}
-	if f.All {
-		if ids, err = s.db.ActiveTenants(ctx); err != nil {
-			return 0, err
-		}
+	ids, err := f.selected(ctx, s)
+	if err != nil {
+		return 0, err
 	}
 	indexer := retrieve.NewIndexer(s.db, s.index, embedders, log)
 	for _, id := range ids {
@@ -58,6 +56,19 @@ func (f indexFlags) forEach(ctx context.Context, log *slog.Logger, fn func(*retr
 		}
 	}
 	return len(ids), nil
+}
+
+// selected returns the selected tenants.
+func (f indexFlags) selected(ctx context.Context, s *stores) ([]tenant.ID, error) {
+	if f.All {
+		return s.db.ActiveTenants(ctx)
+	}
+	records, err := s.db.Records(ctx, tenant.RecordsOf{})
+	if err != nil {
+		return nil, err
+	}
+	found, err := findTenant(records, f.Tenant)
+	return []tenant.ID{found.ID}, err
 }
 
 type rebuildCommand struct{ indexFlags }

@@ -9,7 +9,8 @@ import (
 
 func TestIndexRepair(t *testing.T) {
 	e := openEnv(t, postgrestest.Create(t))
-	tn := e.apply(t, tenanttest.NewSpec())
+	spec := tenanttest.NewSpec()
+	tn := e.apply(t, spec)
 	e.createMemory(t, tn, "2026-05-01 The spare key is under the stone.")
 	e.rebuildIndex(t, tn.ID, 1)
 	e.createMemory(t, tn, "2026-05-02 The spare key is in the shed.") // no worker indexes it
@@ -26,4 +27,6 @@ func TestIndexRepair(t *testing.T) {
 
 	e.expectOutput(t, "0 missing, 0 orphaned: nothing to repair", "index", "repair", "--all")
 	e.expectError(t, "--tenant", "index", "repair")
+	e.expectOutput(t, "0 missing, 0 orphaned: nothing to repair", "index", "repair", "--tenant", spec.Namespace+"/"+spec.Name)
+	e.expectError(t, "tenant nobody/nothing not found", "index", "repair", "--tenant", "nobody/nothing")
 }

@@ -9,8 +9,8 @@ import (
 
 type rotateCommand struct {
 	databaseFlags
-	Tenant tenant.ID `xor:"tenants" required:"" help:"ID of the tenant, as in status.id of its Tenant."`
-	All    bool      `xor:"tenants" required:"" help:"All tenants, for example after restoring the database from a backup."`
+	Tenant string `xor:"tenants" required:"" help:"Tenant: namespace/name, or its UID or ID."`
+	All    bool   `xor:"tenants" required:"" help:"All tenants, for example after restoring the database from a backup."`
 }
 
 // Run revokes all tokens, passwords and sessions. The operator issues new ones.
@@ -24,20 +24,21 @@ func (c *rotateCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !c.All {
+		found, err := findTenant(records, c.Tenant)
+		if err != nil {
+			return err
+		}
+		records = []tenant.Record{found}
+	}
 	var tenants, tokens int64
 	for _, r := range records {
-		if !c.All && r.ID != c.Tenant && r.Resource != c.Tenant {
-			continue
-		}
 		n, err := db.Revoke(ctx, r.ID)
 		if err != nil {
 			return err
 		}
 		tenants++
 		tokens += n
-	}
-	if tenants == 0 && !c.All {
-		return fmt.Errorf("tenant %s not found; list tenants with `mnemo tenants list`", c.Tenant)
 	}
 	_, err = fmt.Printf("revoked %d tokens of %d tenants; the operator writes new ones to the users' Secrets\n", tokens, tenants)
 	return err

@@ -80,7 +80,7 @@ func (d *DB) checkRowSecurity(ctx context.Context) error {
 		return fmt.Errorf("check the database role: %w", mapError(err))
 	}
 	if !held {
-		return fault.New(fault.Invalid, "the role in the database URL bypasses row-level security: use the application role that `mnemo migrate` grants access to, not the owner")
+		return fault.New(fault.Invalid, "the role of DATABASE_URL bypasses row-level security: use the application role that `mnemo migrate` grants access to, not the owner")
 	}
 	return nil
 }

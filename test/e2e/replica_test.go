@@ -22,7 +22,7 @@ func startReplica(t *testing.T, env ...string) string {
 	t.Helper()
 	cmd := exec.Command(mnemo, "serve")
 	cmd.Env = append(os.Environ(),
-		"DATABASE_URL="+platform.env["DATABASE_APP_URL"],
+		"DATABASE_URL="+platform.env["DATABASE_URL"],
 		"MILVUS_ADDRESS="+platform.env["MILVUS_ADDRESS"],
 		"MILVUS_USERNAME="+platform.env["MILVUS_USERNAME"],
 		"MILVUS_PASSWORD="+platform.env["MILVUS_PASSWORD"],

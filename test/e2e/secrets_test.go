@@ -56,7 +56,7 @@ func (p *up) learn() error {
 			return fmt.Errorf("%s is not a secret", name)
 		}
 	}
-	for _, name := range []string{"DATABASE_URL", "DATABASE_APP_URL"} {
+	for _, name := range []string{"DATABASE_URL", "DATABASE_OWNER_URL"} {
 		u, err := url.Parse(p.env[name])
 		if err != nil {
 			return err
@@ -174,7 +174,7 @@ func (p *up) searchKubernetes(search search) error {
 
 func (p *up) searchDatabase(search search) error {
 	known := map[string]string{"tenants.name": "acme", "audit_records.verb": "."}
-	return forColumns(p.env["DATABASE_URL"], func(column, text string) { search("column "+column, known[column], text) })
+	return forColumns(p.env["DATABASE_OWNER_URL"], func(column, text string) { search("column "+column, known[column], text) })
 }
 
 func forColumns(ownerURL string, visit func(column, text string)) error {

@@ -206,7 +206,7 @@ func TestSecretsOfBrokenConfiguration(t *testing.T) {
 	password := "pw-" + postgrestest.NewToken(t)
 	broken := filepath.Join(t.TempDir(), "providers.json")
 	writeJSON(t, broken, []map[string]string{{"name": "Example ID", "clientId": "mnemo", "clientSecret": password, "clientSecretFile": "x"}})
-	host := strings.SplitN(platform.env["DATABASE_APP_URL"], "@", 2)[1]
+	host := strings.SplitN(platform.env["DATABASE_URL"], "@", 2)[1]
 	secrets.Add("password of a broken configuration", password)
 	for name, env := range map[string][]string{
 		"WrongPassword":     {"DATABASE_URL=postgres://mnemo_app:" + password + "@" + host},
@@ -239,7 +239,7 @@ func startsNot(t *testing.T, env ...string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, mnemo, "serve", "--log-level=debug")
 	cmd.Env = append(os.Environ(),
-		"DATABASE_URL="+platform.env["DATABASE_APP_URL"], "MILVUS_ADDRESS="+platform.env["MILVUS_ADDRESS"],
+		"DATABASE_URL="+platform.env["DATABASE_URL"], "MILVUS_ADDRESS="+platform.env["MILVUS_ADDRESS"],
 		"MILVUS_USERNAME="+platform.env["MILVUS_USERNAME"], "MILVUS_PASSWORD="+platform.env["MILVUS_PASSWORD"],
 		"MNEMO_MODEL_DIR="+platform.env["MNEMO_MODEL_DIR"], "MNEMO_ONNXRUNTIME="+platform.env["MNEMO_ONNXRUNTIME"],
 		"MNEMO_LISTEN=127.0.0.1:0", "MNEMO_METRICS_LISTEN=127.0.0.1:0")

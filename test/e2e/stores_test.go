@@ -21,7 +21,7 @@ const dimensions = 384
 // query queries one column from PostgreSQL as the owner role, which sees every row.
 func query[T any](t *testing.T, sql string, args ...any) []T {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), platform.env["DATABASE_URL"])
+	conn, err := pgx.Connect(t.Context(), platform.env["DATABASE_OWNER_URL"])
 	if err != nil {
 		t.Fatal(err)
 	}
