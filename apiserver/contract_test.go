@@ -273,7 +273,7 @@ func mustHave(header string, status int) bool {
 	switch header {
 	case headerRateLimit, headerRateRemaining, headerRateReset:
 		return status != http.StatusForbidden && status != http.StatusRequestTimeout && status < http.StatusInternalServerError
-	case headerDegraded:
+	case headerDegraded, headerImport:
 		return false
 	}
 	return true

@@ -27,7 +27,7 @@ var (
 	corsHeaders = strings.Join([]string{fiber.HeaderAuthorization, fiber.HeaderContentType, headerUser, headerIdempotencyKey,
 		headerRequestID, headerLastEventID}, ", ")
 	exposedHeaders = strings.Join([]string{headerRequestID, headerRateLimit, headerRateRemaining, headerRateReset,
-		fiber.HeaderRetryAfter, fiber.HeaderLocation, headerDegraded}, ", ")
+		fiber.HeaderRetryAfter, fiber.HeaderLocation, headerDegraded, headerImport}, ", ")
 )
 
 // mem0Headers are the further request headers of mem0's clients. They have no effect.

@@ -299,7 +299,7 @@ func (f fakeChats) Upsert(_ context.Context, scope tenant.Scope, in chat.Upsert)
 func (f fakeChats) RecordFailure(_ context.Context, scope tenant.Scope, _ chat.Upsert, _ string) (chat.Outcome, error) {
 	_, end, err := f.begin(scope)
 	defer end()
-	return chat.Outcome{ImportID: "i-2"}, err
+	return chat.Outcome{ImportID: "i-2", Failed: true}, err
 }
 
 func (f fakeChats) Get(_ context.Context, scope tenant.Scope, id string) (chat.Conversation, []chat.Message, error) {

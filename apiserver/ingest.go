@@ -6,6 +6,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -33,7 +34,8 @@ type ingestMessage struct {
 }
 
 type ingestOutput struct {
-	Body ingestedBody
+	ImportStatus string `header:"X-Import-Status" doc:"failed if the conversation was not stored; absent otherwise. The import has the reason."`
+	Body         ingestedBody
 }
 
 type ingestedBody struct {
@@ -58,7 +60,8 @@ var docIngestConversation = doc{
 	links: map[string]string{"getConversation.conversationId": "/conversationId", "getImport.importId": "/importId"},
 	description: "Adds new messages and replaces changed ones by id; messages missing from the request are kept. " +
 		"Passages that a recall returned are stored, but searches find only their originals. " +
-		"A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails. At most 50 MiB per request.",
+		"A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: " +
+		"the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.",
 	request: example(`{"conversation":{"id":"c-1","title":"Night train to Vienna","createdAt":"2025-05-09T14:30:00Z","messages":[` +
 		`{"id":"m-1","role":"user","content":"Which seat should I book?","createdAt":"2025-05-09T14:30:00Z"},` +
 		`{"id":"m-2","role":"assistant","content":"A window seat, as you like it.","createdAt":"2025-05-09T14:30:04Z"}]},` +
@@ -88,7 +91,7 @@ func (s *Server) ingestConversation(ctx context.Context, who tenant.Identity, in
 		return nil, err
 	}
 	stored := done.Conversation
-	return &ingestOutput{Body: ingestedBody{
+	return &ingestOutput{ImportStatus: importStatus(done), Body: ingestedBody{
 		Queued: true, ImportID: done.ImportID, ConversationID: stored.ID,
 		Platform: cmp.Or(stored.Platform, input.Platform, chat.DefaultPlatform),
 		Conversation: ingestedConversation{
@@ -96,4 +99,12 @@ func (s *Server) ingestConversation(ctx context.Context, who tenant.Identity, in
 			UpdatedAt: chat.Stamp(stored.UpdatedAt), MessageCount: stored.MessageCount, Status: "queued",
 		},
 	}}, nil
+}
+
+// importStatus returns the value of X-Import-Status; huma omits empty headers.
+func importStatus(done chat.Outcome) string {
+	if done.Failed {
+		return string(importer.Failed)
+	}
+	return ""
 }

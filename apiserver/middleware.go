@@ -20,6 +20,7 @@ import (
 const (
 	headerRequestID  = "X-Request-Id"
 	headerDegraded   = "X-Degraded"
+	headerImport     = "X-Import-Status"
 	degradedVector   = "vector"
 	maxRequestID     = 128
 	localRoute       = "mnemo.route" // the matched route pattern, for metrics

@@ -401,10 +401,7 @@ func (h *testServer) ingestsConversations(t *testing.T, s realStores) {
 	if got := h.ok(t, token, "POST", "/api/chat-history/search", `{"query":"aisle or window?","contextChunks":1}`); !strings.Contains(got.body, "On the aisle.") {
 		t.Errorf("search: %s", got.body)
 	}
-	long := send(strings.Replace(strings.Replace(ingestText, "x-1", "x-long", 1), "By the window.", strings.Repeat("window seat ", 60000), 1))
-	if long["queued"] != true || long["conversationId"] == "" {
-		t.Errorf("over the token limit: %v", long)
-	}
+	h.reportsFailedIngests(t, token)
 	for i := range 11 {
 		send(strings.Replace(ingestText, "x-1", fmt.Sprintf("x-%d", i), 1))
 	}
@@ -413,6 +410,38 @@ func (h *testServer) ingestsConversations(t *testing.T, s realStores) {
 	}
 	if got := h.ok(t, token, "GET", "/api/chat-history/chats?status=blocked", ""); !strings.Contains(got.body, `"total":1,`) {
 		t.Errorf("blocked: %s", got.body)
+	}
+}
+
+// reportsFailedIngests: a conversation with too many tokens is accepted, and the response says that its import failed.
+func (h *testServer) reportsFailedIngests(t *testing.T, token string) {
+	t.Helper()
+	body := strings.Replace(strings.Replace(ingestText, "x-1", "x-long", 1), "By the window.", strings.Repeat("window seat ", 60000), 1)
+	imports := map[any]bool{}
+	for _, attempt := range []string{"first", "repeated"} {
+		long := h.call(t, token, "POST", "/api/chat-history/ingest/custom-online", body, "Idempotency-Key", "long")
+		if long.status != 200 {
+			t.Fatalf("%s: %d %s", attempt, long.status, long.body)
+		}
+		sent := long.json(t)
+		imports[sent["importId"]] = true
+		if sent["queued"] != true || sent["conversationId"] == "" {
+			t.Errorf("%s: %s", attempt, long.body)
+		}
+		if got := long.header.Get(headerImport); got != "failed" {
+			t.Errorf("%s: X-Import-Status is %q, want failed", attempt, got)
+		}
+		got := h.ok(t, token, "GET", fmt.Sprintf("/api/chat-history/imports/%v", sent["importId"]), "").body
+		if !strings.Contains(got, `"status":"failed"`) || !strings.Contains(got, "more than 100000 tokens") {
+			t.Errorf("%s: the import is %s", attempt, got)
+		}
+	}
+	if len(imports) != 1 {
+		t.Errorf("the repeated request has another import: %v", imports)
+	}
+	stored := h.ok(t, token, "POST", "/api/chat-history/ingest/custom-online", ingestText)
+	if got := stored.header.Get(headerImport); got != "" {
+		t.Errorf("X-Import-Status of a stored conversation is %q, want none", got)
 	}
 }
 

@@ -1930,7 +1930,7 @@ type ClientInterface interface {
 
 	// IngestConversationWithBody Ingest a conversation
 	//
-	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails. At most 50 MiB per request.
+	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
 	//
 	// Scope: `write`.
 	//
@@ -1941,7 +1941,7 @@ type ClientInterface interface {
 
 	// IngestConversation Ingest a conversation
 	//
-	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails. At most 50 MiB per request.
+	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
 	//
 	// Scope: `write`.
 	//
@@ -2708,7 +2708,7 @@ func (c *Requests) FollowImport(ctx context.Context, importID string, params *Fo
 
 // IngestConversationWithBody Ingest a conversation
 //
-// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails. At most 50 MiB per request.
+// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
 //
 // Scope: `write`.
 //
@@ -2729,7 +2729,7 @@ func (c *Requests) IngestConversationWithBody(ctx context.Context, params *Inges
 
 // IngestConversation Ingest a conversation
 //
-// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails. At most 50 MiB per request.
+// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
 //
 // Scope: `write`.
 //

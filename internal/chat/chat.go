@@ -81,8 +81,9 @@ func (u Upsert) Key() Key { return Key{u.Platform, u.ExternalID} }
 type Outcome struct {
 	ImportID     string
 	Conversation Conversation
-	Added        int // messages
-	Replaced     int // messages
+	Added        int  // messages
+	Replaced     int  // messages
+	Failed       bool // nothing was stored; the import has the reason
 }
 
 // ConversationFilter selects conversations to list.
@@ -105,7 +106,7 @@ type Store interface {
 	// exceeded; ErrTooLarge if Change.TooLarge.
 	Upsert(ctx context.Context, scope tenant.Scope, u Upsert) (Outcome, error)
 	// RecordFailure records a failed import of one conversation. The outcome
-	// holds the conversation that Rejected returns.
+	// is Failed and holds the conversation that Rejected returns.
 	RecordFailure(ctx context.Context, scope tenant.Scope, u Upsert, reason string) (Outcome, error)
 	// Get returns a conversation with all its messages; NotFound.
 	Get(ctx context.Context, scope tenant.Scope, id string) (Conversation, []Message, error)

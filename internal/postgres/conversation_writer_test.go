@@ -237,6 +237,33 @@ func TestFailedImport(t *testing.T) {
 	}
 }
 
+// A repeated request whose import failed reports the failure again, whichever step of the ingest finds it.
+func TestRepeatedFailedImport(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	in := newConversation("a", 0, 2)
+	in.Request = tenant.Request{Route: "ingest", Key: tenant.HashSecret("key"), Body: tenant.HashSecret("body")}
+	first, err := b.Conversations().RecordFailure(t.Context(), b.users[0], in, "too large")
+	if err != nil || !first.Failed {
+		t.Fatalf("RecordFailure = %+v, %v, want a failure", first, err)
+	}
+	for name, repeat := range map[string]func() (chat.Outcome, error){
+		"RecordFailure": func() (chat.Outcome, error) {
+			return b.Conversations().RecordFailure(t.Context(), b.users[0], in, "too large")
+		},
+		"Upsert": func() (chat.Outcome, error) { return b.Conversations().Upsert(t.Context(), b.users[0], in) },
+	} {
+		again, err := repeat()
+		if err != nil || !again.Failed || again.ImportID != first.ImportID {
+			t.Errorf("repeated with %s: %+v, %v, want the failure of import %s", name, again, err, first.ImportID)
+		}
+	}
+	in.Request.Key = tenant.HashSecret("another key")
+	if out := b.upsert(t, b.users[1], in); out.Failed {
+		t.Errorf("Upsert of another user = %+v, want no failure", out)
+	}
+}
+
 // A conversation does not grow beyond the limit, and can still be sent again and changed.
 func TestConversationDoesNotGrowBeyondLimit(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func recordFailure(ctx context.Context, q *db.Queries, scope tenant.Scope, u cha
 	if err != nil {
 		return chat.Outcome{}, err
 	}
-	out := chat.Outcome{ImportID: importID, Conversation: chat.Rejected(stored[u.Key()], u, id)}
+	out := chat.Outcome{ImportID: importID, Conversation: chat.Rejected(stored[u.Key()], u, id), Failed: true}
 	return out, appendAudit(ctx, q, scope, audit.ImportReject, importID)
 }
 

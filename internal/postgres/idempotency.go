@@ -76,6 +76,7 @@ type ingestResponse struct {
 	Tokens       int       `json:"tokens"`
 	Added        int       `json:"added"`
 	Replaced     int       `json:"replaced"`
+	Failed       bool      `json:"failed,omitempty"`
 	CreatedAt    time.Time `json:"created"`
 	UpdatedAt    time.Time `json:"updated"`
 }
@@ -92,7 +93,7 @@ func ingestOnce(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat.U
 		out, err = do()
 		c := out.Conversation
 		a = ingestResponse{ImportID: out.ImportID, Conversation: c.ID, Messages: c.MessageCount, Tokens: c.TokenCount,
-			Added: out.Added, Replaced: out.Replaced, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt}
+			Added: out.Added, Replaced: out.Replaced, Failed: out.Failed, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt}
 		return err
 	})
 	if err != nil || done {
@@ -106,7 +107,7 @@ func ingestOnce(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat.U
 		}
 		title = stored[u.Key()].Title
 	}
-	return chat.Outcome{ImportID: a.ImportID, Added: a.Added, Replaced: a.Replaced, Conversation: chat.Conversation{
+	return chat.Outcome{ImportID: a.ImportID, Added: a.Added, Replaced: a.Replaced, Failed: a.Failed, Conversation: chat.Conversation{
 		ID: a.Conversation, ExternalID: u.ExternalID, Platform: u.Platform, PlatformName: u.PlatformName, Title: title,
 		MessageCount: a.Messages, TokenCount: a.Tokens, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt,
 	}}, nil

@@ -32,7 +32,7 @@ func TestPythonSDK(t *testing.T) {
 		t.Parallel()
 		v := newVenv(t, "")
 		v.installDocumented(t, packages, wheel)
-		v.test(t, env, 32, "test_*.py")
+		v.test(t, env, 34, "test_*.py")
 	})
 	t.Run("Adapters", func(t *testing.T) {
 		t.Parallel()

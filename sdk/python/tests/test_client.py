@@ -6,6 +6,7 @@ import pathlib
 import tempfile
 import unittest
 import zipfile
+from datetime import datetime, timezone
 
 import mnemo
 from mnemo import Mnemo
@@ -121,6 +122,15 @@ class ClientTest(unittest.TestCase):
         before = self.client.chats.count()
         self.assertEqual(self.client.chats.delete([stored.conversation_id]).deleted, [stored.conversation_id])
         self.assertEqual(self.client.chats.count(), before - 1)
+
+    def test_ingest_of_a_conversation_that_is_too_long(self):
+        messages = [{"role": "user", "content": "word " * 100_001}]
+        same = {"conversation_id": "too-long", "idempotency_key": "sdk-python-too-long", "created_at": datetime.now(timezone.utc)}
+        for _ in range(2):
+            with self.assertRaises(mnemo.ImportFailedError) as raised:
+                self.client.chats.ingest(messages, **same)
+            self.assertIn("more than 100000 tokens", str(raised.exception))
+        self.assertEqual([c for c in self.client.chats.list(status="all") if c.title.startswith("word word")], [])
 
     def test_import_progress_and_export(self):
         started = self.client.imports.create(io.BytesIO(EXPORT), platform="claude")

@@ -60,6 +60,19 @@ class RetryTest(unittest.TestCase):
         client = self.enterContext(Mnemo(f"127.0.0.1:{server.server_port}", "mn_key", **options))
         return server, client
 
+    def test_failed_ingest(self):
+        ingested = (
+            '{"queued": true, "importId": "i1", "conversationId": "c1", "platform": "custom", "conversation": {"id": "c1", '
+            '"platformConversationId": "x", "title": "t", "updatedAt": "2025-05-09T14:30:00Z", "messageCount": 1, "status": "queued"}}'
+        )
+        forbidden = (403, {}, '{"error": "the token lacks the scope read", "code": "forbidden"}')
+        server, client = self.serve((200, {"X-Import-Status": "failed"}, ingested), forbidden, (200, {}, ingested))
+        messages = [{"role": "user", "content": "text"}]
+        with self.assertRaisesRegex(mnemo.ImportFailedError, "import i1 failed; .*lacks the scope read"):
+            client.chats.ingest(messages)
+        self.assertEqual(client.chats.ingest(messages).import_id, "i1")
+        self.assertEqual(len(server.requests), 3)
+
     def test_one_idempotency_key_for_all_attempts(self):
         server, client = self.serve("close", (503, {"Retry-After": "0"}, "{}"), (429, {"Retry-After": "0"}, "{}"), (200, {}, CREATED))
         self.assertEqual(client.memories.create("text").memory_id, "m1")

@@ -1,8 +1,11 @@
+import { failureOf, ImportFailedError, MnemoError } from "./errors.js";
+import { importPath } from "./imports.js";
 import type { Transport } from "./transport.js";
 import type {
   Conversation,
   ConversationSummary,
   DeletedConversations,
+  Import,
   Ingested,
   IngestMessage,
   Recollection,
@@ -52,8 +55,11 @@ export class Chats {
     return this.transport.call({ method: "POST", path: "/api/chat-history/recall", body: { query, ...options } });
   }
 
-  /** Stores a conversation. */
-  ingest(messages: Message[], options: IngestOptions = {}): Promise<Ingested> {
+  /**
+   * Stores a conversation. Throws ImportFailedError, and stores nothing, if the request has more than 100,000 tokens, or if
+   * the conversation would grow beyond 32 MiB or 100,000 messages.
+   */
+  async ingest(messages: Message[], options: IngestOptions = {}): Promise<Ingested> {
     const start = options.createdAt ?? new Date();
     const conversation: Schemas["IngestConversation"] = {
       id: options.conversationId ?? `${start.getTime()}-${Math.random().toString(36).slice(2)}`,
@@ -66,12 +72,23 @@ export class Chats {
         createdAt: new Date(m.createdAt ?? start.getTime() + i).toISOString(),
       })),
     };
-    return this.transport.call({
+    const { body, headers } = await this.transport.callWithHeaders<Ingested>({
       method: "POST",
       path: "/api/chat-history/ingest/custom-online",
       body: { conversation, platform: options.platform ?? "custom" },
       idempotencyKey: options.idempotencyKey,
     });
+    if (headers.get("X-Import-Status") === "failed") throw await this.#failure(body.importId);
+    return body;
+  }
+
+  async #failure(importId: string): Promise<ImportFailedError> {
+    try {
+      return failureOf(await this.transport.call<Import>({ method: "GET", path: importPath(importId) }));
+    } catch (e) {
+      if (!(e instanceof MnemoError)) throw e; // otherwise for example because the key may only write
+      return new ImportFailedError(`import ${importId} failed; its reason could not be read: ${e.message}`, { cause: e });
+    }
   }
 
   /** Yields conversations, and requests pages as needed. */

@@ -1,3 +1,5 @@
+import type { Import } from "./types.js";
+
 /** The base class of all errors of this package. */
 export class MnemoError extends Error {
   override name = this.constructor.name;
@@ -11,6 +13,11 @@ export class APITimeoutError extends APIConnectionError {}
 
 /** An import ended with the status failed. */
 export class ImportFailedError extends MnemoError {}
+
+/** Returns the error of a failed import. */
+export function failureOf(status: Import): ImportFailedError {
+  return new ImportFailedError(`import ${status.importId} failed: ${status.errors[0]?.error ?? "no reason was given"}`);
+}
 
 interface ErrorBody {
   error?: unknown;

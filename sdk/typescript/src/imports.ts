@@ -1,4 +1,4 @@
-import { APIConnectionError, ImportFailedError } from "./errors.js";
+import { APIConnectionError, failureOf } from "./errors.js";
 import { readEvents } from "./events.js";
 import { sleep } from "./timer.js";
 import type { Transport } from "./transport.js";
@@ -41,7 +41,7 @@ export class Imports {
 
   /** Returns the status of an import. */
   get(importId: string): Promise<Import> {
-    return this.transport.call({ method: "GET", path: path(importId) });
+    return this.transport.call({ method: "GET", path: importPath(importId) });
   }
 
   /** Yields imports, newest first. */
@@ -58,7 +58,7 @@ export class Imports {
   async *follow(importId: string): AsyncGenerator<Import, void> {
     for (let last = "", failures = 0; ; ) {
       const headers: Record<string, string> = last ? { "Last-Event-ID": last } : {};
-      const body = await this.transport.send({ method: "GET", path: `${path(importId)}/events`, headers, idle: longestSilence });
+      const body = await this.transport.send({ method: "GET", path: `${importPath(importId)}/events`, headers, idle: longestSilence });
       if (!body) return; // 204: nothing follows
       try {
         for await (const event of readEvents(body)) {
@@ -85,9 +85,7 @@ export class Imports {
     for await (status of this.follow(importId)) {
       if (status.status === "done" && !options.indexed) break;
     }
-    if (status.status === "failed") {
-      throw new ImportFailedError(`import ${importId} failed: ${status.errors[0]?.error ?? "no reason was given"}`);
-    }
+    if (status.status === "failed") throw failureOf(status);
     return status;
   }
 }
@@ -97,7 +95,8 @@ function nameOf(file: Blob): string {
   return "name" in file && typeof file.name === "string" && file.name ? file.name : "export";
 }
 
-function path(importId: string): string {
+/** Returns the path of an import. */
+export function importPath(importId: string): string {
   return `/api/chat-history/imports/${encodeURIComponent(importId)}`;
 }
 

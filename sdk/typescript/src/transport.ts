@@ -72,9 +72,14 @@ export class Transport {
 
   /** Returns the body of the response. */
   async call<T>(call: Call): Promise<T> {
-    const body = await this.send(call);
+    return (await this.callWithHeaders<T>(call)).body;
+  }
+
+  /** Returns the body and the headers of the response. */
+  async callWithHeaders<T>(call: Call): Promise<{ body: T; headers: Headers }> {
+    const { body, headers } = await this.#send(call);
     try {
-      return JSON.parse(await readText(body)) as T;
+      return { body: JSON.parse(await readText(body)) as T, headers };
     } catch (e) {
       if (e instanceof APITimeoutError) throw e;
       throw new APIConnectionError(`incomplete response to ${call.method} ${call.path}`, { cause: e });
@@ -83,17 +88,21 @@ export class Transport {
 
   /** Returns the body of a successful response. It is still to be read, and each read has the timeout. */
   async send(call: Call): Promise<Stream | null> {
+    return (await this.#send(call)).body;
+  }
+
+  async #send(call: Call): Promise<{ body: Stream | null; headers: Headers }> {
     const headers = this.#headers(call);
     for (let attempt = 0, uncertain = false; ; attempt++) {
       let pause: number | undefined;
       try {
         const response = await this.#attempt(call, headers);
         const body = response.body && withTimeout(response.body, Math.max(this.#timeout, call.idle ?? 0), this.#late);
-        if (response.ok) return body;
+        if (response.ok) return { body, headers: response.headers };
         pause = this.delay(attempt, response);
         if (pause === undefined) {
           const e = errorOf(response, await readText(body).catch(() => ""));
-          if (uncertain && call.gone && e.code === "not_found") return new Response(JSON.stringify(call.gone)).body;
+          if (uncertain && call.gone && e.code === "not_found") return new Response(JSON.stringify(call.gone));
           throw e;
         }
         await body?.cancel();

@@ -46,6 +46,17 @@ test("all attempts have one idempotency key", async (t) => {
   assert.notEqual(keys[4], keys[0]);
 });
 
+test("an ingest fails even if its reason cannot be read", async (t) => {
+  const forbidden = [403, {}, '{"error":"the token lacks the scope read","code":"forbidden"}'];
+  const { requests, client } = await serve(t, [200, { "X-Import-Status": "failed" }, '{"importId":"i1"}'], forbidden, [200, {}, '{"importId":"i2"}']);
+  const messages = [{ role: "user", content: "text" }];
+  const failed = await client().chats.ingest(messages).catch((e) => e);
+  assert.ok(failed instanceof mnemo.ImportFailedError);
+  assert.match(failed.message, /import i1 failed; .*lacks the scope read/);
+  assert.equal((await client().chats.ingest(messages)).importId, "i2");
+  assert.equal(requests.length, 3);
+});
+
 test("an upload is sent again", async (t) => {
   const { requests, client } = await serve(t, [503, soon, ""], [202, {}, '{"importId":"i1"}']);
   assert.equal((await client().imports.create(new Blob(["exported"]))).importId, "i1");

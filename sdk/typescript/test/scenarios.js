@@ -70,7 +70,7 @@ export const scenarios = {
     check((await client.memories.deleteMany(ids)).deletedCount === 5, "deleted");
   },
 
-  async chats({ client, name }) {
+  async chats({ client, ImportFailedError, name }) {
     const messages = [
       { role: "user", content: `Where should ${name} go in May?` },
       { role: "assistant", content: "Lisbon is warm and not yet crowded in May." },
@@ -88,6 +88,9 @@ export const scenarios = {
     check(pinned.some((c) => c.id === stored.conversationId), "pinned");
     check((await client.chats.count()) > 0, "count");
     check((await client.chats.delete([stored.conversationId])).count === 1, "deleted");
+    const long = [{ role: "user", content: "word ".repeat(100_001) }];
+    const failed = await client.chats.ingest(long, { conversationId: `too-long-${name}` }).catch((e) => e);
+    check(failed instanceof ImportFailedError && failed.message.includes("more than 100000 tokens"), `a long conversation: ${failed}`);
   },
 
   async imports({ client, ImportFailedError, name }) {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from . import models
+
 
 class MnemoError(Exception):
     """The base class of all errors of this package."""
@@ -20,6 +22,12 @@ class APITimeoutError(APIConnectionError):
 
 class ImportFailedError(MnemoError):
     """An import ended with the status failed."""
+
+
+def failure_of(status: models.Import) -> ImportFailedError:
+    """Returns the error of a failed import."""
+    reason = status.errors[0].error if status.errors else "no reason was given"
+    return ImportFailedError(f"import {status.import_id} failed: {reason}")
 
 
 class APIError(MnemoError):

@@ -11,7 +11,7 @@ from .. import models
 from .._call import Call, connection_error, delay, path
 from .._events import Event, EventReader
 from .._upload import FileSource, Upload
-from ..errors import ImportFailedError
+from ..errors import failure_of
 from .transport import AsyncTransport
 
 
@@ -98,8 +98,7 @@ class AsyncImports:
                 if status.status == "done" and not indexed:
                     break
         if status.status == "failed":
-            reason = status.errors[0].error if status.errors else "no reason was given"
-            raise ImportFailedError(f"import {import_id} failed: {reason}")
+            raise failure_of(status)
         return status
 
 

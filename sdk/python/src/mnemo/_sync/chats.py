@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import List, Literal
 
 from .. import models
-from .._call import Call, listed
+from .._call import Call, decode, listed, path
 from .._conversation import Message, ingest_request
+from ..errors import ImportFailedError, MnemoError, failure_of
 from .transport import Transport
 
 _CHATS = "/api/chat-history/chats"
@@ -89,10 +90,24 @@ class Chats:
         """Stores a conversation. Messages are dicts with role and content, and optionally id and created_at.
 
         Sending a conversation_id again adds the messages whose ids are new and replaces the others.
+
+        Raises ImportFailedError, and stores nothing, if the request has more than 100,000 tokens, or if the conversation
+        would grow beyond 32 MiB or 100,000 messages.
         """
         body = ingest_request(messages, conversation_id, title, platform, created_at)
         call = Call("POST", "/api/chat-history/ingest/custom-online", body=body, idempotency_key=idempotency_key)
-        return self._transport.call(models.Ingested, call)
+        response = self._transport.send(call)
+        ingested = decode(models.Ingested, response)
+        if response.headers.get("X-Import-Status") == "failed":
+            raise self._failure(ingested.import_id)
+        return ingested
+
+    def _failure(self, import_id: str) -> ImportFailedError:
+        try:
+            call = Call("GET", path("/api/chat-history/imports/{}", import_id))
+            return failure_of(self._transport.call(models.Import, call))
+        except MnemoError as e:  # for example because the key may only write
+            return ImportFailedError(f"import {import_id} failed; its reason could not be read: {e}")
 
     def list(
         self,

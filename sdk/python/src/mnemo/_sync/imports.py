@@ -12,7 +12,7 @@ from .. import models
 from .._call import Call, connection_error, delay, path
 from .._events import Event, EventReader
 from .._upload import FileSource, Upload
-from ..errors import ImportFailedError
+from ..errors import failure_of
 from .transport import Transport
 
 #: Seconds without data after which a stream of events is broken: the server sends a heartbeat every 15 seconds.
@@ -98,8 +98,7 @@ class Imports:
                 if status.status == "done" and not indexed:
                     break
         if status.status == "failed":
-            reason = status.errors[0].error if status.errors else "no reason was given"
-            raise ImportFailedError(f"import {import_id} failed: {reason}")
+            raise failure_of(status)
         return status
 
 
