@@ -124,8 +124,11 @@ func (d *DB) rebuild(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID
 		}
 	}
 	hasUnits, err := q.HasUnits(ctx, string(id))
-	if err != nil || !hasUnits {
+	if err != nil {
 		return err
+	}
+	if !hasUnits {
+		return q.DeleteMigration(ctx, string(id)) // of an earlier rebuild
 	}
 	if err := q.UnindexTenant(ctx, string(id)); err != nil {
 		return err

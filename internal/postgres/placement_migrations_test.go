@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/reembed"
@@ -129,6 +130,28 @@ func TestLostPartitionIsRebuiltOnce(t *testing.T) {
 	}
 	b.wantPlacement(t, settled(p, 2))
 	b.wantJobCount(t, "placement.drop", 0)
+}
+
+// The content of a lost partition may be deleted before the partition exists again.
+func TestRebuildOfEmptiedTenantEnds(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	_, p := assignPlacement(t, b)
+	b.setPartitionID(t, p, 0)
+	if s := b.placement(t); !s.Rebuilding() {
+		t.Fatalf("placement is %+v, want a rebuild", s)
+	}
+	for _, user := range b.users[:2] {
+		ids, err := b.Memories().Matching(t.Context(), user, filter.Filter{}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Memories().Delete(t.Context(), user, ids); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.setPartitionID(t, p, 2)
+	b.wantPlacement(t, settled(p, 2))
 }
 
 func TestStalledRunIsReplaced(t *testing.T) {
