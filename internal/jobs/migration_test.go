@@ -333,6 +333,43 @@ func TestLostLocationIsRebuilt(t *testing.T) {
 	}
 }
 
+// TestInterruptedLossIsRebuilt: the process that records the loss of a partition ends after the first batch of units.
+func TestInterruptedLossIsRebuilt(t *testing.T) {
+	t.Parallel()
+	m := setupMigration(t)
+	m.remember(t, "The boat is at the second pier.")
+	p := m.reconcileUntil(t, tenant.Partition)
+	m.settled(t)
+	for _, sql := range []string{
+		`insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, next_embedding, next_generation_id, indexed_at)
+			select u.tenant_id, u.user_id, u.kind, u.group_id, u.memory_id, u.span_start, u.span_end, u.tsv, u.next_embedding, u.next_generation_id, now()
+			from units u, generate_series(1, 700)`,
+		"create function interrupt() returns trigger language plpgsql as $$ begin raise exception 'interrupted'; end $$",
+		`do $$ begin execute format('create trigger interrupt before update on units for each row when (new.id = %s) execute function interrupt()',
+			(select max(id) from units)); end $$`,
+	} {
+		if _, err := m.owner.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lost := m.reconcile(t, tenant.Partition).Current
+	if err := m.index.Drop(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.db.MarkLost(t.Context(), lost); err == nil {
+		t.Fatal("MarkLost was not interrupted")
+	}
+	if _, err := m.owner.Exec(t.Context(), "drop trigger interrupt on units"); err != nil {
+		t.Fatal(err)
+	}
+	m.reconcileUntil(t, tenant.Partition)
+	live := m.settled(t)
+	if len(live) != 701 {
+		t.Errorf("%d live units, want 701", len(live))
+	}
+	m.wantIn(t, p, live)
+}
+
 // TestLostCollectionAffectsAllTenants loses a shared collection: no tenant in it
 // may rely on the collection that is created for the first of them.
 func TestLostCollectionAffectsAllTenants(t *testing.T) {

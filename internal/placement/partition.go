@@ -24,7 +24,8 @@ type Partitions interface {
 type Store interface {
 	// MarkLost records that a partition no longer exists, before another one is
 	// created under its name. Until that one is filled, every unit of each tenant
-	// in it counts as unindexed, so that no search relies on the index.
+	// in it counts as unindexed, so that no search relies on the index. If MarkLost
+	// fails, the partition keeps its id, and a later call records the rest.
 	MarkLost(ctx context.Context, p Placement) error
 	// LatestPartitionID returns the newest id that an active tenant has recorded
 	// for a shared collection; 0 if none has.

@@ -119,6 +119,12 @@ func (s State) Migrating() bool {
 	return s.active() && s.Migration.Target.Location != s.Current.Location
 }
 
+// LossUnfinished reports whether the current partition was lost, but units still count as
+// indexed in it: the loss is being recorded, or the process that recorded it has ended.
+func (s State) LossUnfinished() bool {
+	return s.Rebuilding() && !s.Writable() && s.Current.PartitionID != 0
+}
+
 // Destination returns the location that the tenant is in, or is moving to.
 func (s State) Destination() Location {
 	if s.Migrating() {

@@ -75,9 +75,29 @@ func (d *DB) startMigration(ctx context.Context, q *db.Queries, id tenant.ID, ta
 		Cell: target.Cell, Collection: target.Collection, Partition: target.Partition, Shared: target.Shared, PartitionID: partitionID})
 }
 
-// SetPartitionID implements tenant.PlacementStore.
+// unindexBatch is the number of units per transaction that no longer count as indexed after
+// the loss of a partition.
+const unindexBatch = 500
+
+// SetPartitionID implements tenant.PlacementStore. It records a lost partition in batches of units.
 func (d *DB) SetPartitionID(ctx context.Context, id tenant.ID, at placement.Location, partitionID int64) error {
-	err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
+	for after := int64(0); ; {
+		last, err := d.setPartitionID(ctx, id, at, partitionID, after)
+		if err != nil {
+			return fmt.Errorf("set partition id: %w", err)
+		}
+		if last == 0 {
+			return nil
+		}
+		after = last
+	}
+}
+
+// setPartitionID returns 0 if it has recorded the id. Otherwise, it returns the unit after which the
+// next batch begins.
+func (d *DB) setPartitionID(ctx context.Context, id tenant.ID, at placement.Location, partitionID, after int64) (last int64, err error) {
+	err = d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
+		last = 0
 		first, err := q.SetFirstPartitionID(ctx, db.SetFirstPartitionIDParams{
 			TenantID: string(id), Cell: at.Cell, Collection: at.Collection, Partition: at.Partition, PartitionID: partitionID,
 		})
@@ -99,41 +119,69 @@ func (d *DB) SetPartitionID(ctx context.Context, id tenant.ID, at placement.Loca
 		}
 		switch state.Observe(at, partitionID) {
 		case placement.Rebuild:
-			return d.rebuild(ctx, tx, q, id, state, partitionID)
+			last, err = d.rebuild(ctx, tx, q, id, state, partitionID, after)
+			return err
 		case placement.Copy:
 			return d.copyUnits(ctx, tx, q, id, at, partitionID)
 		case placement.None, placement.Begin, placement.Cancel, placement.Leave, placement.Restart:
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("set partition id: %w", err)
-	}
-	return nil
+	return last, err
 }
 
-// rebuild fills the current partition. It cancels a migration, which begins
-// again after the rebuild.
-func (d *DB) rebuild(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID, s placement.State, partitionID int64) error {
-	if err := q.SetPartitionID(ctx, db.SetPartitionIDParams{TenantID: string(id), PartitionID: partitionID}); err != nil {
-		return err
+// rebuild fills the current partition, after the last batch of units no longer counts as indexed. It
+// cancels a migration, which begins again after the rebuild. It returns the end of the batch unless that
+// is the last one.
+func (d *DB) rebuild(
+	ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID, s placement.State, partitionID, after int64,
+) (last int64, err error) {
+	batch, err := q.UnindexUnits(ctx, db.UnindexUnitsParams{TenantID: string(id), After: after, Batch: unindexBatch})
+	if err != nil {
+		return 0, err
 	}
 	if s.Migrating() {
 		if err := d.cancelMigration(ctx, tx, q, id, s); err != nil {
-			return err
+			return 0, err
 		}
+	}
+	if batch.Units == unindexBatch {
+		return batch.Last, d.beginLoss(ctx, q, id, s)
+	}
+	if err := q.SetPartitionID(ctx, db.SetPartitionIDParams{TenantID: string(id), PartitionID: partitionID}); err != nil {
+		return 0, err
 	}
 	hasUnits, err := q.HasUnits(ctx, string(id))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if !hasUnits {
-		return q.DeleteMigration(ctx, string(id)) // of an earlier rebuild
+		return 0, q.DeleteMigration(ctx, string(id)) // of an earlier rebuild
 	}
-	if err := q.UnindexTenant(ctx, string(id)); err != nil {
-		return err
+	return 0, d.copyUnits(ctx, tx, q, id, s.Current.Location, partitionID)
+}
+
+// beginLoss makes State.LossUnfinished true: until finishLoss, the partition keeps its id, so it is not created
+// again, and no migration begins.
+func (d *DB) beginLoss(ctx context.Context, q *db.Queries, id tenant.ID, s placement.State) error {
+	if s.Rebuilding() && !s.Writable() {
+		return nil
 	}
-	return d.copyUnits(ctx, tx, q, id, s.Current.Location, partitionID)
+	_, err := d.startMigration(ctx, q, id, s.Current.Location, 0)
+	return err
+}
+
+// finishLoss records the rest of a loss, if its record was interrupted. Otherwise, units would stay unindexed in a
+// partition that exists again with its content.
+func (d *DB) finishLoss(ctx context.Context, id tenant.ID) error {
+	state, err := readPlacement(ctx, db.New(d.pool), id)
+	if err != nil {
+		return fmt.Errorf("get placement: %w", mapError(err))
+	}
+	if !state.LossUnfinished() {
+		return nil
+	}
+	return d.SetPartitionID(ctx, id, state.Current.Location, 0)
 }
 
 // copyUnits commits the job that copies the tenant's units into a partition.

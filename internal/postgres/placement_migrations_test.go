@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -112,9 +113,7 @@ func TestLostPartitionIsRebuiltOnce(t *testing.T) {
 		t.Fatalf("placement is %+v, want a rebuild", state)
 	}
 	b.wantJobCount(t, "placement.migrate", 1)
-	if n := b.number(t, "select count(*) from units where indexed_at is not null and tenant_id = $1", id); n != 0 {
-		t.Errorf("%d units count as indexed in the lost partition, want none", n)
-	}
+	b.wantUnindexed(t, id)
 	if n := b.number(t, "select count(*) from units where indexed_at is not null"); n != 1 {
 		t.Errorf("%d units of the other tenant count as indexed, want 1", n)
 	}
@@ -130,6 +129,86 @@ func TestLostPartitionIsRebuiltOnce(t *testing.T) {
 	}
 	b.wantPlacement(t, settled(p, 2))
 	b.wantJobCount(t, "placement.drop", 0)
+}
+
+// A transaction that rewrites all units of a large tenant would make its writers wait.
+func TestLossIsRecordedInBatches(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id, p := assignPlacement(t, b)
+	b.insertUnits(t, b.users[0], b.remember(t, b.users[0], "Many units.", nil), 1200, "now()")
+	b.setPartitionID(t, p, 2)
+	b.wantUnindexed(t, id)
+	if n := b.number(t, "select count(*) from units where indexed_at is not null"); n != 1 {
+		t.Errorf("%d units of the other tenant count as indexed, want 1", n)
+	}
+	if n := b.number(t, "select max(n) from (select count(*) as n from units where tenant_id = $1 group by xmin::text) x", id); n > 500 {
+		t.Errorf("a transaction wrote %d units, want at most 500", n)
+	}
+	if s := b.placement(t); !s.Rebuilding() || !s.Writable() {
+		t.Errorf("placement is %+v, want a rebuild", s)
+	}
+	b.wantJobCount(t, "placement.migrate", 1)
+}
+
+// A process ends while it records a loss. Whether or not the partition exists again, its content is written anew, and
+// no migration begins before.
+func TestInterruptedLossIsCompleted(t *testing.T) {
+	t.Parallel()
+	for name, resume := range map[string]func(*testBundle, placement.Location) error{
+		"TheLossIsNoticedAgain": func(b *testBundle, p placement.Location) error {
+			return b.MarkLost(t.Context(), placement.Placement{Location: p, PartitionID: 1})
+		},
+		"TheOperatorReconciles": func(b *testBundle, _ placement.Location) error {
+			_, err := b.ReconcilePlacement(t.Context(), b.users[0].Tenant)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, nil)
+			id, p := assignPlacement(t, b)
+			b.insertUnits(t, b.users[0], b.remember(t, b.users[0], "Many units.", nil), 1200, "now()")
+			b.setPartitionID(t, b.setIsolation(t, tenant.Shared).Migration.Target.Location, 5)
+			exec(t, b.owner, "create function interrupt() returns trigger language plpgsql as $$ begin raise exception 'interrupted'; end $$")
+			exec(t, b.owner, fmt.Sprintf("create trigger interrupt before update on units for each row when (new.id = %d) execute function interrupt()",
+				b.number(t, "select max(id) from units where tenant_id = $1", id)))
+			lost := placement.Placement{Location: p, PartitionID: 1}
+			if err := b.MarkLost(t.Context(), lost); err == nil {
+				t.Fatal("MarkLost was not interrupted")
+			}
+			state := b.placement(t)
+			if diff := cmp.Diff(lost, state.Current); diff != "" {
+				t.Errorf("current placement after the interruption (-want +got):\n%s", diff)
+			}
+			if n := b.number(t, "select count(*) from units where tenant_id = $1 and indexed_at is not null", id); n != 202 {
+				t.Errorf("%d units count as indexed after the interruption, want 1202 without two batches of 500", n)
+			}
+			b.wantJobCount(t, "placement.migrate", 1) // of the migration, which is canceled
+
+			exec(t, b.owner, "drop trigger interrupt on units")
+			if err := resume(b, p); err != nil {
+				t.Fatal(err)
+			}
+			b.wantUnindexed(t, id)
+			if s := b.placement(t); !s.Rebuilding() || s.Current.PartitionID != 0 {
+				t.Errorf("placement is %+v, want a lost partition that is rebuilt", s)
+			}
+			b.setPartitionID(t, p, 1)
+			if s := b.placement(t); !s.Rebuilding() || !s.Writable() {
+				t.Errorf("placement is %+v, want a rebuild", s)
+			}
+			b.wantJobCount(t, "placement.migrate", 3)
+		})
+	}
+}
+
+// wantUnindexed checks that no unit of the tenant counts as indexed.
+func (b *testBundle) wantUnindexed(t *testing.T, id tenant.ID) {
+	t.Helper()
+	if n := b.number(t, "select count(*) from units where indexed_at is not null and tenant_id = $1", id); n != 0 {
+		t.Errorf("%d units count as indexed in the lost partition, want none", n)
+	}
 }
 
 // The content of a lost partition may be deleted before the partition exists again.

@@ -157,6 +157,9 @@ func (d *DB) LatestPartitionID(ctx context.Context, at placement.Location) (int6
 
 // ReconcilePlacement implements tenant.PlacementStore.
 func (d *DB) ReconcilePlacement(ctx context.Context, id tenant.ID) (placement.State, error) {
+	if err := d.finishLoss(ctx, id); err != nil {
+		return placement.State{}, fmt.Errorf("reconcile placement: %w", err)
+	}
 	var out placement.State
 	var refused error // the tenant stays
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {

@@ -141,3 +141,32 @@ func (q *Queries) StartMigration(ctx context.Context, arg StartMigrationParams) 
 	err := row.Scan(&run)
 	return run, err
 }
+
+const unindexUnits = `-- name: UnindexUnits :one
+with batch as materialized (
+    select u.id from units u where u.tenant_id = $1 and u.id > $2 and u.active and u.indexed_at is not null order by u.id limit $3
+), unindexed as (
+    update units u set indexed_at = null
+    where u.tenant_id = $1 and u.id = any(array(select b.id from batch b)) and u.active and u.indexed_at is not null
+)
+select count(*) as units, coalesce(max(b.id), 0)::bigint as last from batch b
+`
+
+type UnindexUnitsParams struct {
+	TenantID string
+	After    int64
+	Batch    int32
+}
+
+type UnindexUnitsRow struct {
+	Units int64
+	Last  int64
+}
+
+// Counts the selected units, not the written ones: others may delete units of the batch meanwhile.
+func (q *Queries) UnindexUnits(ctx context.Context, arg UnindexUnitsParams) (UnindexUnitsRow, error) {
+	row := q.db.QueryRow(ctx, unindexUnits, arg.TenantID, arg.After, arg.Batch)
+	var i UnindexUnitsRow
+	err := row.Scan(&i.Units, &i.Last)
+	return i, err
+}

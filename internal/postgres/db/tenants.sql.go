@@ -409,15 +409,6 @@ func (q *Queries) SetQuota(ctx context.Context, arg SetQuotaParams) (int64, erro
 	return result.RowsAffected(), nil
 }
 
-const unindexTenant = `-- name: UnindexTenant :exec
-update units set indexed_at = null where tenant_id = $1 and active and indexed_at is not null
-`
-
-func (q *Queries) UnindexTenant(ctx context.Context, tenantID string) error {
-	_, err := q.db.Exec(ctx, unindexTenant, tenantID)
-	return err
-}
-
 const updateTenant = `-- name: UpdateTenant :many
 update tenants t set display_name = $1, suspended = $2, deletion_policy = $3,
     isolation = $4, cell = $5, region = $6, token_overlap = $7, administrators = $8, updated_at = now()

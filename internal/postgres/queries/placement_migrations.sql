@@ -35,3 +35,13 @@ delete from placement_migrations where tenant_id = @tenant_id;
 
 -- name: HasUnits :one
 select exists (select from units where tenant_id = @tenant_id);
+
+-- name: UnindexUnits :one
+-- Counts the selected units, not the written ones: others may delete units of the batch meanwhile.
+with batch as materialized (
+    select u.id from units u where u.tenant_id = @tenant_id and u.id > @after and u.active and u.indexed_at is not null order by u.id limit @batch
+), unindexed as (
+    update units u set indexed_at = null
+    where u.tenant_id = @tenant_id and u.id = any(array(select b.id from batch b)) and u.active and u.indexed_at is not null
+)
+select count(*) as units, coalesce(max(b.id), 0)::bigint as last from batch b;

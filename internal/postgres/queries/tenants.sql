@@ -96,8 +96,5 @@ delete from tenants where id = @id and state = 'purging';
 -- name: NotifyTenant :exec
 select pg_notify('mnemo_identity', 'tenant:' || @tenant_id::text);
 
--- name: UnindexTenant :exec
-update units set indexed_at = null where tenant_id = @tenant_id and active and indexed_at is not null;
-
 -- name: LockPurging :many
 select id from tenants where id = @id and state = 'purging' for update;
