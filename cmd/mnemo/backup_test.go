@@ -1,12 +1,15 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"github.com/mnemo-dev/mnemo/internal/erasure"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
@@ -69,6 +72,57 @@ func TestRestoreInSameCluster(t *testing.T) {
 		t.Errorf("the operator sees token %q of bob, want that of the backup", bob.Fingerprint)
 	}
 	e.expectValid(t, "the next token", e.issueToken(t, tn.ID, "alice", 2))
+}
+
+// TestRestoreAfterLostErasures follows docs/backup.md, "The ledger was lost", with an old copy of the ledger. A later restore
+// of the same backup, which was made with the lost entries, repeats what was erased since.
+func TestRestoreAfterLostErasures(t *testing.T) {
+	e := openEnv(t, postgrestest.Create(t))
+	tn, dir := e.apply(t, tenanttest.NewSpec()), t.TempDir()
+	apply := []string{"erasures", "apply", "--ledger", dir}
+	e.mnemo(t, apply...)
+	scope := tenant.Scope{Tenant: tn.ID, User: tn.Users[0].ID}
+	var ids []string
+	for _, text := range []string{"The pipe leaks.", "The roof leaks.", "The gate squeaks.", "The lamp flickers."} {
+		m, err := e.db.Memories().Create(t.Context(), scope, newTestMemory(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, m.ID)
+	}
+	erase := func(e *env, id string) {
+		t.Helper()
+		if _, err := e.db.Memories().Delete(t.Context(), scope, []string{id}); err != nil {
+			t.Fatal(err)
+		}
+		e.expectOutput(t, "repeated 0 erasures and recorded 1", apply...)
+	}
+	ledger := filepath.Join(dir, erasure.FileName)
+	erase(e, ids[0])
+	old, err := os.ReadFile(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	erase(e, ids[1])
+	dump := postgrestest.Dump(t, e.Database)
+
+	if err := os.WriteFile(ledger, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	restored := openEnv(t, postgrestest.Restore(t, dump))
+	restored.expectError(t, "the ledger is an old copy", apply...)
+	restored.expectOutput(t, "repeated 0 erasures", append(apply, "--accept-loss")...)
+	erase(restored, ids[2])
+
+	again := openEnv(t, postgrestest.Restore(t, dump))
+	again.expectError(t, "accept with --accept-loss", apply...)
+	again.expectOutput(t, "repeated 1 erasures", append(apply, "--accept-loss")...)
+	if n := again.number(t, "select count(*) from memories where id = any($1)", ids[:3]); n != 0 {
+		t.Errorf("%d erased memories are in the restored database, want none", n)
+	}
+	if n := again.number(t, "select count(*) from memories where id = $1", ids[3]); n != 1 {
+		t.Errorf("%d memories that were kept are in the restored database, want 1", n)
+	}
 }
 
 func TestRotate(t *testing.T) {

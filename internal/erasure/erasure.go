@@ -26,6 +26,10 @@ const (
 	Secret       Kind = "secret"       // hash of a refresh token or code that was used
 )
 
+// Loss is the kind of an entry that is no erasure: entries before it may be missing. Its position is greater
+// than that of every lost entry, so that none of these positions is assigned again.
+const Loss Kind = "loss"
+
 // Entry is one erasure in the ledger. It contains ids and hashes, never text.
 type Entry struct {
 	Position int64         `json:"n"`  // in the ledger, from 1

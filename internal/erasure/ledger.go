@@ -35,6 +35,8 @@ type Ledger struct {
 	path string
 	file *os.File
 	last int64
+	// complete is the position after which no entry is missing.
+	complete int64
 }
 
 // OpenLedger opens the ledger in dir, or creates one. A line that a crash left
@@ -80,14 +82,19 @@ func (l *Ledger) read(file *os.File) error {
 			if err := json.Unmarshal(line, &l.header); err != nil || l.Ledger == "" {
 				return fault.New(fault.Invalid, "the file is not an erasure ledger")
 			}
-			l.last = l.After
+			l.last, l.complete = l.After, l.After
 			return nil
 		}
 		var e Entry
-		if err := json.Unmarshal(line, &e); err != nil || e.Position != l.last+1 {
+		err := json.Unmarshal(line, &e)
+		skips := e.Kind == Loss && e.Position > l.last
+		if err != nil || e.Position != l.last+1 && !skips {
 			return fault.New(fault.Invalid, "the ledger is damaged after entry %d: restore it from a copy", l.last)
 		}
 		l.last = e.Position
+		if e.Kind == Loss {
+			l.complete = e.Position
+		}
 		return nil
 	})
 	if err == nil && first {
@@ -129,11 +136,32 @@ func (l *Ledger) Last() int64 { return l.last }
 // Append writes entries, sets their positions, and returns when they are on the
 // disk. After an error the ledger must be opened again.
 func (l *Ledger) Append(entries []Entry) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
 	for i := range entries {
 		entries[i].Position = l.last + int64(i) + 1
-		if err := e.Encode(entries[i]); err != nil {
+	}
+	if err := l.write(entries); err != nil {
+		return err
+	}
+	l.last += int64(len(entries))
+	return nil
+}
+
+// AppendLoss records that entries are missing, of which positions up to one are known. Others that were lost
+// have smaller positions than the microseconds since 1970, to which a loss skips: no ledger grows that fast.
+func (l *Ledger) AppendLoss(now time.Time, known int64) error {
+	position := max(l.last, known, now.UnixMicro()) + 1
+	if err := l.write([]Entry{{Position: position, At: now.UTC(), Kind: Loss}}); err != nil {
+		return err
+	}
+	l.last, l.complete = position, position
+	return nil
+}
+
+func (l *Ledger) write(entries []Entry) error {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	for _, e := range entries {
+		if err := encoder.Encode(e); err != nil {
 			return fmt.Errorf("append to erasure ledger: %w", err)
 		}
 	}
@@ -143,11 +171,10 @@ func (l *Ledger) Append(entries []Entry) error {
 	if err := l.file.Sync(); err != nil {
 		return fmt.Errorf("append to erasure ledger: %w", err)
 	}
-	l.last += int64(len(entries))
 	return nil
 }
 
-// Batches calls fn with the entries after a position, in order, in lists of up to size entries that fn may keep.
+// Batches calls fn with the erasures after a position, in order, in lists of up to size entries that fn may keep.
 // It returns the error of fn as it is.
 func (l *Ledger) Batches(after int64, size int, fn func([]Entry) error) error {
 	file, err := os.Open(l.path)
@@ -167,7 +194,7 @@ func (l *Ledger) Batches(after int64, size int, fn func([]Entry) error) error {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return err
 		}
-		if e.Position > after {
+		if e.Position > after && e.Kind != Loss {
 			list = append(list, e)
 		}
 		if len(list) == size {
@@ -204,8 +231,7 @@ func (l *Ledger) compact(before time.Time) (removed int64, err error) {
 		return 0, err
 	}
 	defer file.Close()
-	h, offset, err := l.expired(file, before)
-	removed = h.After - l.After
+	h, offset, removed, err := l.expired(file, before)
 	if err != nil || removed == 0 {
 		return 0, err
 	}
@@ -226,8 +252,8 @@ func (l *Ledger) compact(before time.Time) (removed int64, err error) {
 var errKept = errors.New("entry is kept")
 
 // expired reads the leading entries that are older than before. It returns the header of
-// the ledger without them, and the offset of the first kept entry.
-func (l *Ledger) expired(r io.Reader, before time.Time) (h header, offset int64, err error) {
+// the ledger without them, the offset of the first kept entry, and their number.
+func (l *Ledger) expired(r io.Reader, before time.Time) (h header, offset, n int64, err error) {
 	h = l.header
 	err = eachLine(r, func(line []byte) error {
 		if offset > 0 { // not the header
@@ -239,6 +265,7 @@ func (l *Ledger) expired(r io.Reader, before time.Time) (h header, offset int64,
 				return errKept
 			}
 			h.After = e.Position
+			n++
 		}
 		offset += int64(len(line)) + 1
 		return nil
@@ -246,7 +273,7 @@ func (l *Ledger) expired(r io.Reader, before time.Time) (h header, offset int64,
 	if errors.Is(err, errKept) {
 		err = nil
 	}
-	return h, offset, err
+	return h, offset, n, err
 }
 
 // Close unlocks and closes the file. A child process that is being started may have it

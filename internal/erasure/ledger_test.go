@@ -65,6 +65,34 @@ func TestCompactCopiesKeptEntriesUnchanged(t *testing.T) {
 	}
 }
 
+// A loss is an entry of the ledger, and expires like others. Positions are not reused even if the clock is behind.
+func TestCompactRemovesLoss(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeEntries(t, dir, 3)
+	l := openLedger(t, dir)
+	const known = 1 << 52
+	for i := range int64(2) {
+		if err := l.AppendLoss(start.Add(3*time.Hour), known); err != nil {
+			t.Fatal(err)
+		}
+		if want := known + 1 + i; l.Last() != want {
+			t.Errorf("position of a loss = %d, want %d", l.Last(), want)
+		}
+	}
+	if err := l.Append([]erasure.Entry{{ID: "next", At: start.Add(4 * time.Hour), Kind: erasure.Memory, Tenant: "t"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int64{1, 4, 0} {
+		if n, err := l.Compact(start.Add(time.Duration(want) * time.Hour)); n != want || err != nil {
+			t.Errorf("Compact: %d, %v; want %d removed", n, err, want)
+		}
+	}
+	if want := int64(known + 3); l.Last() != want {
+		t.Errorf("last position after Compact = %d, want %d", l.Last(), want)
+	}
+}
+
 // TestCompactReadsOnlyExpiredEntries is not parallel, because it counts allocations: the memory
 // of the recorder must not grow with the ledger.
 func TestCompactReadsOnlyExpiredEntries(t *testing.T) {

@@ -138,7 +138,7 @@ func (r *Recorder) Attach(ctx context.Context) (repeated int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	after, err := r.start(ctx, s)
+	after, lost, err := r.start(ctx, s)
 	if err != nil {
 		return 0, err
 	}
@@ -146,36 +146,54 @@ func (r *Recorder) Attach(ctx context.Context) (repeated int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if lost {
+		if err := r.ledger.AppendLoss(r.Now(), s.Position); err != nil {
+			return 0, err
+		}
+	}
 	return repeated, r.Store.Attach(ctx, r.ledger.ID(), r.ledger.Last(), recorded)
 }
 
-// start returns the position after which the database may lack entries.
-func (r *Recorder) start(ctx context.Context, s State) (int64, error) {
+// start returns the position after which the database may lack entries. lost means that the ledger lacks entries
+// that belong after its end.
+func (r *Recorder) start(ctx context.Context, s State) (after int64, lost bool, err error) {
+	other, used := s.Ledger != r.ledger.ID(), r.ledger.Last() > 0
 	switch {
-	case s.Ledger == "" && s.Current && r.ledger.Last() > 0:
+	case s.Ledger == "" && s.Current && used:
 		// Its entries are older than data that was stored since.
-		return 0, fault.New(fault.Invalid, "the recording of erasures was stopped, and ledger %s cannot be continued: "+
+		return 0, false, fault.New(fault.Invalid, "the recording of erasures was stopped, and ledger %s cannot be continued: "+
 			"keep a copy for earlier backups, and provide an empty directory", r.ledger.ID())
 	case s.Ledger == "":
-		return r.ledger.After, nil
-	case s.Ledger != r.ledger.ID() && s.Current:
+		return r.ledger.After, false, nil
+	case other && s.Current:
 		r.Log.WarnContext(ctx, "the database used another erasure ledger; backups made until now cannot be restored with this one",
 			"previous", s.Ledger, "ledger", r.ledger.ID())
-		return r.ledger.Last(), nil
-	case r.AcceptLoss && (s.Ledger != r.ledger.ID() || s.Position < r.ledger.After || s.Position > r.ledger.Last()):
-		r.Log.WarnContext(ctx, "applying a ledger that may lack erasures since the backup", "ledger", r.ledger.ID())
-		if s.Ledger != r.ledger.ID() { // positions of another ledger say nothing
-			return r.ledger.After, nil
-		}
-		return min(max(s.Position, r.ledger.After), r.ledger.Last()), nil
-	case s.Ledger != r.ledger.ID():
-		return 0, lossError("the database was restored from a backup made with erasure ledger %s, but this is ledger %s", s.Ledger, r.ledger.ID())
-	case s.Position > r.ledger.Last():
-		return 0, lossError("the ledger ends at entry %d, but the database reflects entry %d: the ledger is an old copy", r.ledger.Last(), s.Position)
-	case s.Position < r.ledger.After:
-		return 0, lossError("the backup reflects entry %d, but older entries than %d were removed from the ledger", s.Position, r.ledger.After+1)
+		return r.ledger.Last(), used, nil
 	}
-	return s.Position, nil
+	if err := r.missing(s); err != nil && !r.AcceptLoss {
+		return 0, false, err
+	} else if err != nil {
+		r.Log.WarnContext(ctx, "applying a ledger that may lack erasures since the backup", "ledger", r.ledger.ID())
+	}
+	if other { // positions of another ledger say nothing
+		return r.ledger.After, used, nil
+	}
+	return min(max(s.Position, r.ledger.After), r.ledger.Last()), s.Position > r.ledger.Last(), nil
+}
+
+// missing returns an error if the ledger lacks entries that the database may lack.
+func (r *Recorder) missing(s State) error {
+	switch {
+	case s.Ledger != r.ledger.ID():
+		return lossError("the database was restored from a backup made with erasure ledger %s, but this is ledger %s", s.Ledger, r.ledger.ID())
+	case s.Position > r.ledger.Last():
+		return lossError("the ledger ends at entry %d, but the database reflects entry %d: the ledger is an old copy", r.ledger.Last(), s.Position)
+	case s.Position < r.ledger.After:
+		return lossError("the backup reflects entry %d, but older entries than %d were removed from the ledger", s.Position, r.ledger.After+1)
+	case s.Position < r.ledger.complete:
+		return lossError("the backup reflects entry %d, but the ledger lost entries that followed it", s.Position)
+	}
+	return nil
 }
 
 func lossError(format string, args ...any) error {

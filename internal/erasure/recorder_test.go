@@ -102,7 +102,10 @@ var start = time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
 
 func open(t *testing.T, c erasure.Config) *erasure.Recorder {
 	t.Helper()
-	c.Now, c.Log = func() time.Time { return start }, slog.New(slog.DiscardHandler)
+	c.Log = slog.New(slog.DiscardHandler)
+	if c.Now == nil {
+		c.Now = func() time.Time { return start }
+	}
 	r, err := erasure.Open(c)
 	if err != nil {
 		t.Fatal(err)
@@ -235,14 +238,7 @@ func TestIncompleteLedgerIsRejected(t *testing.T) {
 	attach(t, dir, s)
 	s.erase("one", "two")
 	record(t, dir, s)
-	compacted := t.TempDir()
-	raw, err := os.ReadFile(filepath.Join(dir, erasure.FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(compacted, erasure.FileName), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	compacted := copyLedger(t, dir)
 	l, err := erasure.OpenLedger(compacted, start)
 	if err != nil {
 		t.Fatal(err)
@@ -285,6 +281,106 @@ func TestIncompleteLedgerIsRejected(t *testing.T) {
 			}
 		})
 	}
+}
+
+// copyLedger returns the directory of a copy.
+func copyLedger(t *testing.T, dir string) string {
+	t.Helper()
+	out := t.TempDir()
+	raw, err := os.ReadFile(filepath.Join(dir, erasure.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(out, erasure.FileName), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// accept attaches a database with --accept-loss at a time, and returns the repeated memories.
+func accept(t *testing.T, dir string, s *fakeStore, now time.Time) []string {
+	t.Helper()
+	r := open(t, erasure.Config{Store: s, Dir: dir, AcceptLoss: true, Now: func() time.Time { return now }})
+	defer r.Close()
+	if _, err := r.Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s.repeated
+}
+
+// wantLoss checks that a restored database is refused without --accept-loss, and what is repeated with it.
+func wantLoss(t *testing.T, reason, dir string, s *fakeStore, want ...string) {
+	t.Helper()
+	if _, err := open(t, erasure.Config{Store: s, Dir: copyLedger(t, dir)}).Attach(t.Context()); !fault.Is(err, fault.Invalid) {
+		t.Errorf("%s: %v, want Invalid", reason, err)
+	}
+	if diff := cmp.Diff(want, accept(t, copyLedger(t, dir), s, start.Add(24*time.Hour))); diff != "" {
+		t.Errorf("%s: repeated (-want +got):\n%s", reason, diff)
+	}
+}
+
+// TestAcceptedLossKeepsLaterErasures: an old copy of a ledger gives no number of a lost entry to another one. A backup made
+// with the lost entries would otherwise seem to reflect the new ones.
+func TestAcceptedLossKeepsLaterErasures(t *testing.T) {
+	t.Parallel()
+	dir, s := t.TempDir(), &fakeStore{}
+	attach(t, dir, s)
+	s.erase("known")
+	record(t, dir, s)
+	before, old, again := s.restored(), copyLedger(t, dir), copyLedger(t, dir)
+	s.erase("lost-1", "lost-2")
+	record(t, dir, s)
+	first, second, backup := s.restored(), s.restored(), s.restored()
+
+	if repeated := accept(t, old, first, start); len(repeated) > 0 {
+		t.Errorf("repeated %q, want nothing: the backup reflects the copy", repeated)
+	}
+	first.erase("new-1", "new-2", "new-3")
+	record(t, old, first)
+	if repeated := attach(t, old, first.restored()); len(repeated) > 0 {
+		t.Errorf("repeated %q in a backup with all entries, want nothing", repeated)
+	}
+	wantLoss(t, "a backup made with the lost entries", old, backup, "new-1", "new-2", "new-3")
+	wantLoss(t, "a backup from before the lost entries", old, before, "new-1", "new-2", "new-3")
+
+	accept(t, again, second, start.Add(time.Hour))
+	second.erase("other-1", "other-2", "other-3", "other-4")
+	record(t, again, second)
+	wantLoss(t, "a backup made after another loss of the same entries", again, first.restored(), "other-1", "other-2", "other-3", "other-4")
+}
+
+// TestReturnToAnEarlierLedger: a database that used another ledger meanwhile continues the earlier one, which lacks the
+// entries of the other.
+func TestReturnToAnEarlierLedger(t *testing.T) {
+	t.Parallel()
+	dir, other, s := t.TempDir(), t.TempDir(), &fakeStore{}
+	attach(t, dir, s)
+	s.erase("one")
+	record(t, dir, s)
+	backup, accepted, old := s.restored(), s.restored(), copyLedger(t, dir)
+	s.erase("lost")
+	record(t, dir, s)
+	lost := s.restored()
+	attach(t, other, s)
+	s.erase("elsewhere")
+	record(t, other, s)
+	fromOther := s.restored()
+
+	attach(t, dir, s)
+	s.erase("new")
+	record(t, dir, s)
+	if repeated := attach(t, dir, s.restored()); len(repeated) > 0 {
+		t.Errorf("repeated %q in a backup with all entries, want nothing", repeated)
+	}
+	wantLoss(t, "a backup from before the other ledger", dir, backup, "lost", "new")
+
+	if diff := cmp.Diff([]string{"one"}, accept(t, old, fromOther, start)); diff != "" {
+		t.Errorf("repeated in a backup of the other ledger (-want +got):\n%s", diff)
+	}
+	fromOther.erase("new")
+	record(t, old, fromOther)
+	wantLoss(t, "a backup made with lost entries", old, lost, "new")
+	wantLoss(t, "a backup from before the lost entries", old, accepted, "new")
 }
 
 // A snapshot keeps the identity of the database, so only its position shows that it was restored. The entries that
@@ -370,6 +466,7 @@ func TestDamagedLedgerIsRejected(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
 		"Empty": "", "NoHeader": "{}\n", "Gap": `{"ledger":"x"}` + "\n" + `{"n":2}` + "\n", "Garbage": `{"ledger":"x"}` + "\n???\n",
+		"LossBackwards": `{"ledger":"x","after":5}` + "\n" + `{"n":5,"kind":"loss"}` + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
