@@ -73,7 +73,7 @@ func (d *DB) SaveVectors(
 			return err
 		}
 		grown := int64s(confirmed)
-		if state.Assigned() && len(state.Targets()) == 1 && len(state.Locations()) == 0 {
+		if inNoIndex(state) {
 			grown, p.Confirmed = p.Ids, slices.Repeat([]bool{true}, len(p.Ids))
 		}
 		if len(grown) > 0 {
@@ -102,6 +102,11 @@ func (d *DB) SaveVectors(
 // serves reports whether a tenant has vectors of a generation, or will have them.
 func serves(state placement.State, g placement.GenerationID) bool {
 	return slices.ContainsFunc(state.Targets(), func(t placement.Target) bool { return t.Generation == g })
+}
+
+// inNoIndex reports whether the vectors of a tenant are in no index, now and after its migration.
+func inNoIndex(state placement.State) bool {
+	return state.Assigned() && len(state.Targets()) == 1 && len(state.Locations()) == 0
 }
 
 // Confirm implements retrieve.Units. It locks the tenant before the units, as every writer does, and needs
