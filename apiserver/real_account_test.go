@@ -23,11 +23,11 @@ func (s realStores) vectors(t *testing.T, name string) ([]retrieve.UnitID, error
 	if err != nil {
 		t.Fatal(err)
 	}
+	missing, err := s.db.Unconfirmed(t.Context(), id, 0, 1000)
+	if err != nil || len(missing) > 0 {
+		return nil, fmt.Errorf("%d units are not confirmed: %w", len(missing), err)
+	}
 	if !location.Indexed() {
-		missing, err := s.db.Unconfirmed(t.Context(), id, 0, 1000)
-		if err != nil || len(missing) > 0 {
-			return nil, fmt.Errorf("%d units have no vector: %w", len(missing), err)
-		}
 		return s.db.Live(t.Context(), id, 0, 1000)
 	}
 	return s.index.List(t.Context(), id, location, 0, 1000)
