@@ -235,6 +235,12 @@ func TestMem0Refusals(t *testing.T) {
 		{"POST", "/v3/memories/search/", `{"query":"a","filters":[]}`, 400, "filters must be a JSON object"},
 		{"POST", "/v3/memories/search/", `{"query":"a","latest_only":true}`, 400, "latest_only is not supported"},
 		{"POST", "/v3/memories/", `{"filters":[]}`, 400, "filters must be a JSON object"},
+		{"POST", "/v3/memories/", `{"start_date":"x","end_date":"y"}`, 400, "start_date must be an RFC 3339 time or a date, such as 2025-05-09T14:30:00Z or 2025-05-09; end_date must be"},
+		{"GET", "/v1/memories/?start_date=x", "", 400, "start_date must be an RFC 3339 time"},
+		{"POST", "/v3/memories/", `{"filters":{"created_at":{"gte":"x"}}}`, 400, "filters.created_at.gte must be an RFC 3339 time"},
+		{"POST", "/v3/memories/", `{"agent_id":"\u0000"}`, 400, "agent_id must not contain the character U+0000"},
+		{"GET", "/v1/memories/?app_id=" + long[:8192], "", 400, "app_id must be at most 8192 bytes"},
+		{"POST", "/v3/memories/search/", `{"query":"a","metadata":{"k":[]}}`, 400, "metadata.k must be a string"},
 		{"POST", "/v3/memories/?page=0&page_size=x", `{}`, 400, "page_size must be an integer of at least 1; page must be an integer of at least 1"},
 		{"GET", "/v1/memories/never/", "", 404, "memory not found"},
 		{"PUT", "/v1/memories/never/", `{"text":"a"}`, 404, "memory not found"},
@@ -246,6 +252,7 @@ func TestMem0Refusals(t *testing.T) {
 		{"PUT", "/v1/batch/", `{"memories":[{"memory_id":"x","text":"a"}]}`, 404, "1 of the memories were not found; nothing was changed"},
 		{"PUT", "/v1/batch/", `{"memories":[{"memory_id":"x"},{"memory_id":"x"}]}`, 400, "memories[1].memory_id"},
 		{"DELETE", "/v2/entities/team/x/", "", 400, "must be user, agent, app or run"},
+		{"DELETE", "/v2/entities/agent/%00/", "", 400, "agent_id must not contain"},
 		{"DELETE", "/v2/entities/user/*/", "", 400, "not be *"},
 		{"POST", "/v1/exports/", `{}`, 404, "this route of the mem0 API is not supported"},
 		{"PATCH", "/v1/ping/", "", 405, "method not allowed"},
@@ -276,6 +283,7 @@ func TestMem0BatchIsAtomic(t *testing.T) {
 		`"text":" "`:                 "memories[1]: text is required",
 		`"metadata":{"user_id":"x"}`: "memories[1]: metadata must not contain user_id",
 		`"metadata":{"k":"` + strings.Repeat("x", 4080) + `"}`: "memories[1]: metadata must be",
+		`"other":1`: "memories[1]: text or metadata is required",
 	} {
 		got := h.call(t, h.alice, "PUT", "/mem0/v1/batch/", `{"memories":[{"memory_id":"`+ids[0]+`","text":"changed"},{"memory_id":"`+ids[1]+`",`+change+`}]}`)
 		if got.status != 400 || !strings.Contains(got.body, want) {

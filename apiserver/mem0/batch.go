@@ -2,6 +2,7 @@ package mem0
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func (e *Endpoint) updateBatch(ctx context.Context, r Request) (any, error) {
 		for _, m := range o.memories {
 			to, err := changeOf(m, changes[m.ID])
 			if err != nil {
-				return nil, fault.New(fault.Invalid, "memories[%d]: %s", slices.Index(ids, m.ID), err)
+				return nil, ofChange(err, slices.Index(ids, m.ID))
 			}
 			all = append(all, change{o.who, to})
 		}
@@ -81,6 +82,14 @@ func (e *Endpoint) updateBatch(ctx context.Context, r Request) (any, error) {
 		}
 	}
 	return messageOut{fmt.Sprintf("Successfully updated %d memories", n)}, nil
+}
+
+// ofChange names the change of an error.
+func ofChange(err error, i int) error {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		err = f.WithFieldNames(FieldNames)
+	}
+	return fault.New(fault.Invalid, "memories[%d]: %s", i, err)
 }
 
 // deleteBatch deletes memories; those that do not exist are skipped.

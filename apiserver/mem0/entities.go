@@ -80,7 +80,7 @@ func (e *Endpoint) deleteEntity(ctx context.Context, r Request) (any, error) {
 	if err != nil || name == wildcard {
 		return nil, fault.New(fault.Invalid, "the name of the entity must be percent-encoded and not be *")
 	}
-	err = e.deleteSelected(ctx, r, map[string]any{kind + "_id": map[string]any{"eq": name}})
+	err = e.deleteSelected(ctx, r, map[string]any{kind + "_id": name})
 	return messageOut{"Entity deleted successfully!"}, err
 }
 
@@ -95,7 +95,7 @@ func (e *Endpoint) deleteAll(ctx context.Context, r Request) (any, error) {
 }
 
 func (e *Endpoint) deleteSelected(ctx context.Context, r Request, conditions map[string]any) error {
-	selected, err := selectBy(r, conditions)
+	selected, err := selectBy(r, object{members: conditions})
 	if err != nil {
 		return err
 	}

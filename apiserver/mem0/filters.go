@@ -2,8 +2,13 @@ package mem0
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -26,31 +31,59 @@ type selection struct {
 	where filter.Filter
 }
 
-// selectBy returns the selection of filters that must all be true: objects in the grammar
-// of mem0. With an application key, they must select exactly one user, unless its header
-// does.
-func selectBy(r Request, objects ...map[string]any) (selection, error) {
+// object is an object of conditions in the grammar of mem0.
+type object struct {
+	path    string // in the request; "" if the members are fields of the request
+	members map[string]any
+}
+
+// name returns the name of the object in errors.
+func (o object) name() string {
+	return cmp.Or(o.path, strings.Join(slices.Sorted(maps.Keys(o.members)), ", "))
+}
+
+// selectBy returns the selection of objects that must all be true. With an application key,
+// they must select exactly one user, unless its header does.
+func selectBy(r Request, objects ...object) (selection, error) {
 	var out selection
-	t := translator{user: r.Who.Application == nil}
-	for _, object := range objects {
+	var problems fault.Fields
+	for _, o := range objects {
 		if r.Who.Application != nil {
-			if user, ok := takeUser(object); ok {
+			if user, ok := takeUser(o.members); ok {
 				if out.user != "" && out.user != user {
 					return selection{}, errOneUser
 				}
 				out.user = user
 			}
 		}
-		if len(object) == 0 {
+		if len(o.members) == 0 {
 			continue
 		}
-		raw, err := json.Marshal(t.object("filters", object))
+		where, err := translate(&problems, o, r.Who.Application == nil)
 		if err != nil {
 			return selection{}, err
 		}
-		out.where = and(out.where, filter.Parse(&t.problems, "filters", raw))
+		out.where = and(out.where, where)
 	}
-	return out, t.problems.Err()
+	return out, problems.Err()
+}
+
+// translate returns the filter of an object, in which user_id may be an attribute. It adds
+// the problems to f, each with its path in the request.
+func translate(f *fault.Fields, o object, user bool) (filter.Filter, error) {
+	t := translator{f: f, user: user, paths: map[string]string{root: o.name()}}
+	raw, err := json.Marshal(t.object(o.path, root, o.members))
+	if err != nil {
+		return filter.Filter{}, err
+	}
+	var problems fault.Fields
+	where := filter.Parse(&problems, root, raw)
+	if invalid, ok := errors.AsType[*fault.Error](problems.Err()); ok {
+		for _, p := range invalid.Fields {
+			f.Add(t.rename(p.Name), "%s", p.Problem)
+		}
+	}
+	return where, nil
 }
 
 var errOneUser = fault.New(fault.Invalid, "filters must select exactly one user_id with an application key")
@@ -80,6 +113,9 @@ func parseObject(field string, raw json.RawMessage) (map[string]any, error) {
 	return object, nil
 }
 
+// taken replaces an operand that selected only a user, so that the others keep their indexes.
+type taken struct{}
+
 // takeUser removes the condition that selects one user from conditions that must all be
 // true, and returns the user.
 func takeUser(object map[string]any) (user string, ok bool) {
@@ -96,11 +132,11 @@ func takeUser(object map[string]any) (user string, ok bool) {
 		if user, ok = takeUser(nested); !ok {
 			continue
 		}
-		if len(nested) == 0 {
-			list = append(list[:i:i], list[i+1:]...)
-		}
-		if object["AND"] = list; len(list) == 0 {
+		switch {
+		case len(nested) == 0 && len(list) == 1:
 			delete(object, "AND")
+		case len(nested) == 0:
+			list[i] = taken{}
 		}
 		return user, true
 	}
@@ -123,42 +159,70 @@ func single(condition any) (string, bool) {
 	return "", false
 }
 
-// translator translates filters to the grammar of internal/filter.
+// root is the path of a translated filter.
+const root = "filters"
+
+// translator translates an object to the grammar of internal/filter.
 type translator struct {
-	user     bool // whether user_id is an attribute
-	problems fault.Fields
+	f     *fault.Fields
+	user  bool              // whether user_id is an attribute
+	paths map[string]string // in the request, by those in the translated filter
 }
 
-func (t *translator) object(path string, object map[string]any) map[string]any {
+// rename returns the path in the request of a path in the translated filter.
+func (t *translator) rename(path string) string {
+	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") {
+		if at, ok := t.paths[path[:end]]; ok {
+			return at + path[end:]
+		}
+	}
+	return path
+}
+
+// object translates an object at a path of the request, which becomes one at the path to.
+func (t *translator) object(path, to string, object map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, value := range object {
-		at := path + "." + name
-		to, known := fields[name]
+		at := filter.Path(path, name)
+		if path == "" {
+			at = name
+		}
+		field, known := fields[name]
 		switch {
 		case name == "AND" || name == "OR" || name == "NOT":
-			out[name] = t.group(at, value)
+			out[name] = t.group(at, filter.Path(to, name), value)
 		case name == "metadata":
-			t.metadata(at, value, out)
+			t.metadata(at, to, value, out)
 		case name == "user_id" && !t.user:
-			t.problems.Add(at, "must select exactly one user with an application key")
+			t.f.Add(at, "must select exactly one user with an application key")
 		case known:
-			out[to] = condition(value, name == "created_at" || name == "updated_at")
+			t.paths[filter.Path(to, field)] = at
+			out[field] = condition(value, name == "created_at" || name == "updated_at")
 		default:
-			t.problems.Add(at, "is not supported; the filters are user_id, agent_id, app_id, run_id, metadata, created_at, updated_at, AND, OR and NOT")
+			t.f.Add(at, "is not supported; the filters are user_id, agent_id, app_id, run_id, metadata, created_at, updated_at, AND, OR and NOT")
 		}
 	}
 	return out
 }
 
 // group translates the operands of AND, OR or NOT. filter.Parse reports another type.
-func (t *translator) group(path string, value any) any {
+func (t *translator) group(path, to string, value any) any {
 	switch v := value.(type) {
-	case map[string]any:
-		return t.object(path, v)
+	case map[string]any: // of NOT: a list of one operand
+		t.paths[to+"[0]"] = path
+		return t.object(path, to+"[0]", v)
 	case []any:
-		out := make([]any, len(v))
+		out := make([]any, 0, len(v))
 		for i, item := range v {
-			out[i] = t.group(fmt.Sprintf("%s[%d]", path, i), item)
+			at, becomes := fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%s[%d]", to, len(out))
+			t.paths[becomes] = at
+			switch operand := item.(type) {
+			case taken:
+			case map[string]any:
+				out = append(out, t.object(at, becomes, operand))
+			default:
+				out = append(out, item)
+			}
 		}
 		return out
 	}
@@ -166,14 +230,16 @@ func (t *translator) group(path string, value any) any {
 }
 
 // metadata translates an object of conditions on members of the metadata.
-func (t *translator) metadata(path string, value any, out map[string]any) {
+func (t *translator) metadata(path, to string, value any, out map[string]any) {
 	members, ok := value.(map[string]any)
 	if !ok {
-		t.problems.Add(path, "must be an object of conditions")
+		t.f.Add(path, "must be an object of conditions")
 		return
 	}
 	for name, value := range members {
-		out["metadata."+name] = condition(value, false)
+		key := "metadata." + name
+		t.paths[filter.Path(to, key)] = filter.Path(path, name)
+		out[key] = condition(value, false)
 	}
 }
 

@@ -23,13 +23,13 @@ func parsed(t *testing.T, raw string) filter.Filter {
 	return out
 }
 
-func objectOf(t *testing.T, raw string) map[string]any {
+func objectOf(t *testing.T, raw string) object {
 	t.Helper()
-	object, err := parseObject("filters", json.RawMessage(raw))
+	members, err := parseObject("filters", json.RawMessage(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return object
+	return object{"filters", members}
 }
 
 var (
@@ -94,18 +94,25 @@ func TestRefusedFilters(t *testing.T) {
 		r    Request
 		want string
 	}{
-		`{"categories":{"contains":"x"}}`:             {byToken, "filters.categories is not supported"},
-		`{"AND":[{"memory_ids":["x"]}]}`:              {byToken, "filters.AND[0].memory_ids is not supported"},
-		`{"user_id":{"icontains":"x"}}`:               {byToken, "icontains is not a valid operator"},
-		`{"OR":{"user_id":"x"}}`:                      {byToken, "filters.OR must be a list"},
-		`{"metadata":"x"}`:                            {byToken, "filters.metadata must be an object"},
-		`{"created_at":{"gte":"yesterday"}}`:          {byToken, "must be an RFC 3339 time or a date"},
-		`{"user_id":"*"}`:                             {byKey, "filters.user_id must select exactly one user"},
-		`{"user_id":{"in":["a","b"]}}`:                {byKey, "exactly one user"},
-		`{"OR":[{"user_id":"a"},{"user_id":"b"}]}`:    {byKey, "exactly one user"},
-		`{"user_id":"a","NOT":[{"user_id":"b"}]}`:     {byKey, "exactly one user"},
-		`{"AND":[{"user_id":"a"},{"user_id":"b"}]}`:   {byKey, "exactly one user"},
-		`{"AND":[{"user_id":"a"},{"NOT":"user_id"}]}`: {byKey, "must be a list"},
+		`{"categories":{"contains":"x"}}`:                     {byToken, "filters.categories is not supported"},
+		`{"AND":[{"memory_ids":["x"]}]}`:                      {byToken, "filters.AND[0].memory_ids is not supported"},
+		`{"user_id":{"icontains":"x"}}`:                       {byToken, "icontains is not a valid operator"},
+		`{"OR":{"user_id":"x"}}`:                              {byToken, "filters.OR must be a list"},
+		`{"metadata":"x"}`:                                    {byToken, "filters.metadata must be an object"},
+		`{"created_at":{"gte":"yesterday"}}`:                  {byToken, "must be an RFC 3339 time or a date"},
+		`{"AND":[{"agent_id":[]},{"updated_at":{"in":[1]}}]}`: {byToken, "filters.AND[0].agent_id must be a string that is not empty; filters.AND[1].updated_at.in is not"},
+		`{"run_id":{"in":["a",1]}}`:                           {byToken, "filters.run_id.in[1] must be"},
+		`{"NOT":{"created_at":1}}`:                            {byToken, "filters.NOT.created_at must be"},
+		`{"NOT":{}}`:                                          {byToken, "filters.NOT must be an object with at least one condition"},
+		`{"app_id":[]}`:                                       {byToken, "filters.app_id must be"},
+		`{"metadata":{"a.runId":[]}}`:                         {byToken, "filters.metadata.a.runId must be"},
+		`{"AND":[{"user_id":"u"},{"run_id":1}]}`:              {byKey, "filters.AND[1].run_id must be"},
+		`{"user_id":"*"}`:                                     {byKey, "filters.user_id must select exactly one user"},
+		`{"user_id":{"in":["a","b"]}}`:                        {byKey, "exactly one user"},
+		`{"OR":[{"user_id":"a"},{"user_id":"b"}]}`:            {byKey, "exactly one user"},
+		`{"user_id":"a","NOT":[{"user_id":"b"}]}`:             {byKey, "exactly one user"},
+		`{"AND":[{"user_id":"a"},{"user_id":"b"}]}`:           {byKey, "exactly one user"},
+		`{"AND":[{"user_id":"a"},{"NOT":"user_id"}]}`:         {byKey, "must be a list"},
 	} {
 		if _, err := selectBy(test.r, objectOf(t, in)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", in, err, test.want)

@@ -153,18 +153,26 @@ func (in listIn) selection(r Request) (selection, error) {
 	if err != nil {
 		return selection{}, err
 	}
-	created := map[string]any{}
+	during, err := in.during()
+	if err != nil {
+		return selection{}, err
+	}
+	selected, err := selectBy(r, object{root, filters}, object{members: in.conditions()})
+	selected.where = and(selected.where, during)
+	return selected, err
+}
+
+// during returns the filter of the dates.
+func (in listIn) during() (filter.Filter, error) {
+	var problems fault.Fields
+	var out filter.Filter
 	if in.StartDate != "" {
-		created["gte"] = in.StartDate
+		out = filter.ParseCondition(&problems, "start_date", filter.CreatedAt, filter.Gte, inUTC(in.StartDate, true))
 	}
 	if in.EndDate != "" {
-		created["lte"] = in.EndDate
+		out = and(out, filter.ParseCondition(&problems, "end_date", filter.CreatedAt, filter.Lte, inUTC(in.EndDate, true)))
 	}
-	during := map[string]any{}
-	if len(created) > 0 {
-		during["created_at"] = created
-	}
-	return selectBy(r, filters, in.conditions(), during)
+	return out, problems.Err()
 }
 
 // entitiesOf returns the entities of a query.

@@ -101,5 +101,5 @@ func (in searchIn) selection(r Request) (selection, error) {
 	if len(metadata) > 0 {
 		equal["metadata"] = any(metadata)
 	}
-	return selectBy(r, filters, in.conditions(), equal)
+	return selectBy(r, object{root, filters}, object{members: in.conditions()}, object{members: equal})
 }

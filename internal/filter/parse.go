@@ -49,6 +49,16 @@ func Parse(f *fault.Fields, name string, raw []byte) Filter {
 	return out
 }
 
+// ParseCondition parses the condition that an operator compares a field with a value. Problems
+// have the name.
+func ParseCondition(f *fault.Fields, name string, field Field, op Op, v any) Filter {
+	p := parser{f: f}
+	return p.condition(name, Filter{Op: op, Field: field}, v)
+}
+
+// Path returns the path of a member in the problems that Parse adds.
+func Path(parent, name string) string { return parent + "." + clip(name) }
+
 // parser parses one filter.
 type parser struct {
 	f          *fault.Fields
@@ -59,7 +69,7 @@ type parser struct {
 func (p *parser) object(path string, object map[string]any, depth int) Filter {
 	var all []Filter
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		at := path + "." + clip(name)
+		at := Path(path, name)
 		switch Op(name) {
 		case And, Or, Not:
 			all = append(all, p.group(at, Op(name), object[name], depth))
@@ -128,7 +138,7 @@ func (p *parser) field(path, name string, v any) []Filter {
 	}
 	var out []Filter
 	for _, op := range slices.Sorted(maps.Keys(object)) {
-		at := path + "." + clip(op)
+		at := Path(path, op)
 		if !slices.Contains(allowed, Op(op)) {
 			p.f.Add(at, "is not a valid operator for this field; use one of %s", list(allowed))
 			continue
