@@ -100,6 +100,6 @@ var ErrUserRequired error = fault.New(fault.Invalid, "user_id is required with a
 
 // FieldNames maps fields of domain inputs to their names in requests.
 var FieldNames = map[string]string{
-	"agent id": "agent_id", "run id": "run_id", "count": "top_k", "minimum score": "threshold",
+	"agent id": "agent_id", "run id": "run_id", "minimum score": "threshold",
 	"text, bucket or attribute": "text or metadata",
 }

@@ -1,7 +1,6 @@
 package mem0
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,8 +19,8 @@ type searchIn struct {
 	entities
 	Filters      json.RawMessage `json:"filters"`
 	Metadata     json.RawMessage `json:"metadata"` // members that must be equal
-	TopK         int             `json:"top_k"`
-	Limit        int             `json:"limit"` // the former name of top_k
+	TopK         *int            `json:"top_k"`
+	Limit        *int            `json:"limit"` // the former name of top_k
 	Threshold    *float64        `json:"threshold"`
 	OutputFormat string          `json:"output_format"`
 }
@@ -61,6 +60,10 @@ func (e *Endpoint) matches(ctx context.Context, r Request) (searchIn, resultsOut
 	if strings.TrimSpace(in.Query) == "" {
 		return in, resultsOut{}, fault.New(fault.Invalid, "query is required and must not be blank")
 	}
+	count, err := in.count()
+	if err != nil {
+		return in, resultsOut{}, err
+	}
 	selected, err := in.selection(r)
 	if err != nil {
 		return in, resultsOut{}, err
@@ -72,7 +75,7 @@ func (e *Endpoint) matches(ctx context.Context, r Request) (searchIn, resultsOut
 	// A search has no next page with the memories that the token limit of listings would omit.
 	who.Quota.ListTokens = math.MaxInt64
 	listing, err := e.Memories.List(ctx, who, memory.ListInput{
-		Query: in.Query, Where: selected.where, Count: cmp.Or(in.TopK, in.Limit, defaultTop), MinScore: in.Threshold,
+		Query: in.Query, Where: selected.where, Count: count, MinScore: in.Threshold,
 	})
 	if err != nil {
 		return in, resultsOut{}, err
@@ -86,6 +89,24 @@ func (e *Endpoint) matches(ctx context.Context, r Request) (searchIn, resultsOut
 		out.Results[i].Score = &listing.Memories[i].Score
 	}
 	return in, out, nil
+}
+
+// count returns the maximum number of results.
+func (in searchIn) count() (int, error) {
+	var problems fault.Fields
+	count := defaultTop
+	for _, given := range []struct {
+		name  string
+		value *int
+	}{{"limit", in.Limit}, {"top_k", in.TopK}} {
+		if given.value == nil {
+			continue
+		}
+		if count = *given.value; count < 1 {
+			problems.Add(given.name, "must be at least 1, not %d", count)
+		}
+	}
+	return count, problems.Err()
 }
 
 func (in searchIn) selection(r Request) (selection, error) {
