@@ -63,7 +63,12 @@ func (f fakeMemories) Unmerge(_ context.Context, scope tenant.Scope, in memory.U
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(u.memories, func(m memory.Memory) bool { return m.ID == in.Kept }) {
+	kept := func(m memory.Memory) bool { return m.ID == in.Kept }
+	into := func(m memory.Memory) bool { return m.MergedInto == in.Kept }
+	switch i := slices.IndexFunc(u.merged, kept); {
+	case i >= 0 && len(in.IDs) == 0 && !slices.ContainsFunc(u.merged, into):
+		return nil, memory.MergedItself(u.merged[i].MergedInto)
+	case i < 0 && !slices.ContainsFunc(u.memories, kept):
 		return nil, memory.ErrMemoryNotFound
 	}
 	var rejected, out []string

@@ -88,10 +88,12 @@ type unmergedMemoriesBody struct {
 var docUnmergeMemories = doc{
 	id: "unmergeMemories", tag: "Memories", summary: "Undo a merge",
 	description: "Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. " +
-		"Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.",
+		"Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored. A memory that was itself merged is restored through the memory into which it was merged.",
 	request:  example(`{"memoryIds":["0196b2f6-2c7d-7e15-9b30-1a4c8f6d0e52"]}`),
 	response: example(`{"message":"Memories restored","restoredCount":1,"memoryIds":["0196b2f6-2c7d-7e15-9b30-1a4c8f6d0e52"]}`),
-	errors:   []int{http.StatusNotFound},
+	errors:   []int{http.StatusNotFound, http.StatusConflict},
+
+	errorExamples: map[int]string{http.StatusConflict: memory.MergedItself("0196b2f6-1f4c-7aa0-8c55-7d3e1b9f2a44").Error()},
 }
 
 func (s *Server) unmergeMemories(ctx context.Context, who tenant.Identity, in *unmergeMemoriesInput) (*unmergeMemoriesOutput, error) {

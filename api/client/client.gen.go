@@ -2089,7 +2089,7 @@ type ClientInterface interface {
 
 	// UnmergeMemoriesWithBody Undo a merge
 	//
-	// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.
+	// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored. A memory that was itself merged is restored through the memory into which it was merged.
 	//
 	// Scope: `write`.
 	//
@@ -2100,7 +2100,7 @@ type ClientInterface interface {
 
 	// UnmergeMemories Undo a merge
 	//
-	// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.
+	// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored. A memory that was itself merged is restored through the memory into which it was merged.
 	//
 	// Scope: `write`.
 	//
@@ -3017,7 +3017,7 @@ func (c *Requests) MergeMemories(ctx context.Context, memoryID string, body Merg
 
 // UnmergeMemoriesWithBody Undo a merge
 //
-// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.
+// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored. A memory that was itself merged is restored through the memory into which it was merged.
 //
 // Scope: `write`.
 //
@@ -3038,7 +3038,7 @@ func (c *Requests) UnmergeMemoriesWithBody(ctx context.Context, memoryID string,
 
 // UnmergeMemories Undo a merge
 //
-// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.
+// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored. A memory that was itself merged is restored through the memory into which it was merged.
 //
 // Scope: `write`.
 //

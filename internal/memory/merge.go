@@ -27,7 +27,8 @@ type Merger interface {
 	Merge(ctx context.Context, scope tenant.Scope, in MergeInput) (MergeResult, error)
 	// Unmerge restores memories as they were when they were merged, and returns their ids. If
 	// any id was not merged into the kept memory it restores none and returns
-	// MissingMerged. It returns ErrMemoryNotFound for an unknown kept memory.
+	// MissingMerged. It returns ErrMemoryNotFound for an unknown kept memory, and MergedItself
+	// for a merged one without ids if none was merged into it.
 	Unmerge(ctx context.Context, scope tenant.Scope, in UnmergeInput) ([]string, error)
 	// ListMerged returns the memories that were merged into one, those merged last first.
 	ListMerged(ctx context.Context, scope tenant.Scope, id string) ([]MergedMemory, error)
@@ -73,6 +74,12 @@ func otherSubject() error {
 // MergedElsewhere returns the error for a merge into a memory that was itself merged.
 func MergedElsewhere(into string) error {
 	return fault.New(fault.Conflict, "the memory was merged into memory %s: merge into that one, or restore the memory first", into)
+}
+
+// MergedItself returns the error for an Unmerge of a memory that was itself merged, and into
+// which no other was.
+func MergedItself(into string) error {
+	return fault.New(fault.Conflict, "no memories are merged into this one; it was itself merged into memory %s, and undoing that merge restores it", into)
 }
 
 // TooManyMerged returns the error for a merge into a memory with this many merged ones.
@@ -139,7 +146,8 @@ func (s *Service) Merge(ctx context.Context, who tenant.Identity, in MergeInput)
 
 // Unmerge restores memories that were merged into one, all of the ids or none; without ids,
 // all that were merged into it. It returns their ids. It returns Invalid for too many ids, and
-// NotFound for an unknown kept memory or, with RejectedIDs, for memories that were not merged into it.
+// NotFound for an unknown kept memory or, with RejectedIDs, for memories that were not merged into it,
+// and Conflict for a memory that was itself merged if none was merged into it.
 func (s *Service) Unmerge(ctx context.Context, who tenant.Identity, in UnmergeInput) ([]string, error) {
 	if err := in.Validate(); err != nil {
 		return nil, err

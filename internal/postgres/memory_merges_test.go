@@ -312,6 +312,11 @@ func TestMergeOfMergedMemories(t *testing.T) {
 	if got := b.unmerge(t, scope, second, third); !slices.Equal(got, []string{third}) { // out of a merged one
 		t.Errorf("restored %v, want the third memory", got)
 	}
+	_, err := b.Memories().Unmerge(t.Context(), scope, memory.UnmergeInput{Kept: second})
+	wantKind(t, "undo of the merges into a memory that has none and is merged itself", err, fault.Conflict)
+	if want := "merged into memory " + first; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want %q", err, want)
+	}
 	b.merge(t, scope, first, third)
 	b.unmerge(t, scope, first, second)
 	if got := b.mergedInto(t, scope, first); !slices.Equal(got, []string{third}) {

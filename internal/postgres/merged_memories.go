@@ -54,11 +54,26 @@ func lockMerged(ctx context.Context, q *db.Queries, scope tenant.Scope, in memor
 	if err != nil {
 		return nil, fmt.Errorf("lock merged memories: %w", err)
 	}
+	if len(ids) == 0 && len(in.IDs) == 0 {
+		return nil, checkMergedItself(ctx, q, scope, kept)
+	}
 	found := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		found[id] = true
 	}
 	return ids, memory.MissingMerged(missing(in.IDs, found))
+}
+
+// checkMergedItself returns memory.MergedItself if a memory was merged.
+func checkMergedItself(ctx context.Context, q *db.Queries, scope tenant.Scope, id string) error {
+	merged, err := q.MergedAmong(ctx, db.MergedAmongParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: []string{id}})
+	if err != nil {
+		return fmt.Errorf("find merged memories: %w", err)
+	}
+	for _, m := range merged {
+		return memory.MergedItself(m.MergedInto)
+	}
+	return nil
 }
 
 // unmerge restores locked memories. Their units are new: the index may still delete the old ones, and the model may

@@ -463,7 +463,7 @@ export interface paths {
         put?: never;
         /**
          * Undo a merge
-         * @description Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.
+         * @description Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored. A memory that was itself merged is restored through the memory into which it was merged.
          *
          *     Scope: `write`.
          */
@@ -3995,6 +3995,25 @@ export interface operations {
                 };
             };
             408: components["responses"]["TooSlow"];
+            /** @description Conflict */
+            409: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "error": "no memories are merged into this one; it was itself merged into memory 0196b2f6-1f4c-7aa0-8c55-7d3e1b9f2a44, and undoing that merge restores it"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["TooManyRequests"];
