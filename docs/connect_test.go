@@ -15,6 +15,7 @@ var executed = map[string]string{
 	"README.md yaml":      "TestConnectLibreChat",
 	"mem0.md js":          "TestMem0Packages",
 	"mem0.md python":      "TestMem0Packages",
+	"mem0.md sh":          "TestMem0Packages",
 	"python.md python":    "TestPythonSDK",
 	"python.md sh":        "TestPythonSDK",
 	"typescript.md sh":    "TestTypeScriptSDK",

@@ -120,10 +120,22 @@ func testMem0CLI(t *testing.T, packages devenv.Mem0Packages) {
 	}
 }
 
+// mem0DocsSettings returns the variables that the commands in docs/connect/mem0.md set, in a directory in
+// which make up was run.
+func mem0DocsSettings(t *testing.T) []string {
+	t.Helper()
+	script := strings.Join(snippets(t, "mem0.md", "sh"), "\n") + "printenv MNEMO_URL MNEMO_API_KEY"
+	values := strings.Fields(afterUp(t, script, [2]string{"MNEMO_TOKEN", secret(t, "memzero", "docs", "token")}))
+	if len(values) != 2 {
+		t.Fatalf("the commands in docs/connect/mem0.md set %d of 2 variables", len(values))
+	}
+	return []string{"MNEMO_URL=" + values[0], "MNEMO_API_KEY=" + values[1]}
+}
+
 // testMem0Docs runs the examples of docs/connect/mem0.md.
 func testMem0Docs(t *testing.T, packages devenv.Mem0Packages) {
 	t.Helper()
-	env := mem0Env(t, "docs", "PYTHONPATH="+packages.Python(), "PYTHONDONTWRITEBYTECODE=1")
+	env := mem0Env(t, "docs", append(mem0DocsSettings(t), "PYTHONPATH="+packages.Python(), "PYTHONDONTWRITEBYTECODE=1")...)
 	for i, block := range snippets(t, "mem0.md", "python") {
 		cmd := exec.CommandContext(t.Context(), "python3", "-")
 		cmd.Stdin, cmd.Dir, cmd.Env = strings.NewReader(block), t.TempDir(), env
