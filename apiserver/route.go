@@ -59,7 +59,7 @@ func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 		}
 	}
 	required := d.requires(method)
-	op.Middlewares = huma.Middlewares{setRoute, s.authenticate, s.limitRate, s.checkAccess(required)}
+	op.Middlewares = huma.Middlewares{setRoute, s.authenticate, s.limitRate, s.checkAccess(required), warnOfUnknownParameters}
 	op.Description = strings.TrimSpace(op.Description + "\n\n" + scopeText(required))
 	switch {
 	case d.form != nil:

@@ -16,12 +16,12 @@ import (
 const (
 	// inspected is how much of a body is searched for unknown fields, bytes.
 	inspected = 64 << 10
-	// maxWarnings is how many unknown fields a response names.
+	// maxWarnings is how many unknown fields, and how many parameters, a response names.
 	maxWarnings = 10
 	// maxUnknown is how many unknown fields are examined: each costs a scan.
 	maxUnknown = 100
-	// longestField is the length of a field's path in a warning, bytes.
-	longestField = 100
+	// longestName is the length of a parameter or a field's path in a warning, bytes.
+	longestName = 100
 )
 
 type beginningKey struct{}
@@ -54,9 +54,38 @@ func warnOfUnknown(ctx context.Context, t reflect.Type) {
 	if !ok {
 		return
 	}
-	for _, field := range unknownFields(b.data, t) {
-		b.fiber.Response().Header.Add(fiber.HeaderWarning, "299 - "+strconv.QuoteToASCII("unknown field "+field))
+	addWarnings(b.fiber, "unknown field ", unknownFields(b.data, t))
+}
+
+// warnOfUnknownParameters names the query parameters that the route does not have, as
+// warnOfUnknown does with fields.
+func warnOfUnknownParameters(ctx huma.Context, next func(huma.Context)) {
+	c := fiberCtx(ctx)
+	var names []string
+	c.Context().QueryArgs().VisitAll(func(key, _ []byte) {
+		known := slices.ContainsFunc(ctx.Operation().Parameters, func(p *huma.Param) bool {
+			return p.In == "query" && p.Name == string(key)
+		})
+		if name := shortened(string(key)); !known && len(names) < maxWarnings && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	})
+	addWarnings(c, "unknown query parameter ", names)
+	next(ctx)
+}
+
+func addWarnings(c *fiber.Ctx, prefix string, names []string) {
+	for _, name := range names {
+		c.Response().Header.Add(fiber.HeaderWarning, "299 - "+strconv.QuoteToASCII(prefix+name))
 	}
+}
+
+// shortened returns a name, or the beginning of one that exceeds longestName.
+func shortened(name string) string {
+	if len(name) <= longestName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:longestName], "") + "..."
 }
 
 // unknownFields returns the paths of the first members of a document, or of its
@@ -66,10 +95,7 @@ func unknownFields(data []byte, t reflect.Type) []string {
 	var fields []string
 	seen := 0
 	walk(data, t, visitor{unknown: func(end int) bool {
-		field := index.ReplaceAllString(pathTo(data, int64(end)), "[]")
-		if len(field) > longestField {
-			field = strings.ToValidUTF8(field[:longestField], "") + "..."
-		}
+		field := shortened(index.ReplaceAllString(pathTo(data, int64(end)), "[]"))
 		if !slices.Contains(fields, field) {
 			fields = append(fields, field)
 		}
