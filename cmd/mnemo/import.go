@@ -241,15 +241,17 @@ func (c *importCommand) report(t terminal, i client.Import) error {
 		if e.Conversation == "" {
 			t.note("%s", e.Error)
 		} else {
-			t.note("conversation %s: %s", e.Conversation, e.Error)
+			t.note("%s: %s", e.Conversation, e.Error)
 		}
 	}
 	for _, w := range i.Warnings {
 		t.note("%s", w)
 	}
 	switch {
+	case i.Status == client.ImportStatusFailed && i.Imported+i.Updated > 0:
+		return fmt.Errorf("import %s failed; conversations that were already stored are kept", i.ImportID)
 	case i.Status == client.ImportStatusFailed:
-		return fmt.Errorf("import %s failed: fix the file and import it again; conversations that were already stored are kept", i.ImportID)
+		return fmt.Errorf("import %s failed", i.ImportID)
 	case i.Failed > 0:
 		return &incompleteError{fmt.Sprintf("%d conversations were not imported", i.Failed)}
 	}

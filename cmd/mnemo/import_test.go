@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mnemo-dev/mnemo/api/client"
 )
 
 // importServer is a server that accepts files and records their names and contents.
@@ -145,5 +147,39 @@ func TestImportReadsStandardInput(t *testing.T) {
 	}
 	if files := got(); len(files) != 1 || !strings.HasPrefix(files[0], "-=") {
 		t.Errorf("the server received %v, want standard input", files)
+	}
+}
+
+// The reason of an error is that of the server: the file may be intact.
+func TestImportReportsErrors(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		in        client.Import
+		err, want string
+	}{
+		"the account is used": {
+			client.Import{ImportID: "i", Status: client.ImportStatusFailed, Errors: []client.ImportError{{Error: "only into an empty account"}}},
+			"import i failed", "mnemo: only into an empty account\n",
+		},
+		"a part was stored": {
+			client.Import{ImportID: "i", Status: client.ImportStatusFailed, Updated: 1, Errors: []client.ImportError{{Error: "the file is damaged"}}},
+			"import i failed; conversations that were already stored are kept", "mnemo: the file is damaged\n",
+		},
+		"single conversations": {
+			client.Import{
+				ImportID: "i", Status: client.ImportStatusDone, Failed: 2,
+				Errors: []client.ImportError{{Conversation: "conversation 1 of a.json", Error: "too deep"}, {Conversation: "c-7", Error: "too large"}},
+			},
+			"2 conversations were not imported", "mnemo: conversation 1 of a.json: too deep\nmnemo: c-7: too large\n",
+		},
+	} {
+		var notes bytes.Buffer
+		err := (&importCommand{}).report(terminal{out: io.Discard, err: &notes}, tc.in)
+		if err == nil || err.Error() != tc.err {
+			t.Errorf("%s: error %v, want %s", name, err, tc.err)
+		}
+		if notes.String() != tc.want {
+			t.Errorf("%s: %q is printed, want %q", name, notes.String(), tc.want)
+		}
 	}
 }
