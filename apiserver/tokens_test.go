@@ -90,7 +90,7 @@ func TestCreateTokenRefusals(t *testing.T) {
 		`{"name":"a\nb"}`: "name must not contain line breaks",
 		`{"name":"` + strings.Repeat("é", 101) + `"}`: "name must be at most 100 characters, not 101",
 		`{"name":"a","scopes":[]}`:                    "scopes must be one or more of read, write and admin",
-		`{"name":"a","scopes":["read","tokens"]}`:     "scopes must be one or more of",
+		`{"name":"a","scopes":["read","tokens"]}`:     "scopes[1] must be read, write or admin",
 		`{"name":"a","scopes":"read"}`:                "scopes must be",
 		`{"name":"a","expiresAt":""}`:                 "expiresAt must be a time in the future, or absent",
 		`{"name":"\n1"}`:                              "name must not contain line breaks",

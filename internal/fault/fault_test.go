@@ -75,6 +75,15 @@ func TestWithFieldNames(t *testing.T) {
 	if want := "conversation.messages[3].content is required; messages[3] must be an object"; indexed.Message != want {
 		t.Errorf("list element: %q, want %q", indexed.Message, want)
 	}
+	var members fault.Fields
+	members.Add("metadata.a.b[3]", "is required")
+	members.Add("metadata[2]", "is required")
+	members.Add("filter.metadata", "is required")
+	f, _ = errors.AsType[*fault.Error](members.Err())
+	of := f.WithFieldNames(map[string]string{"metadata": "customMetadata"})
+	if want := "customMetadata.a.b[3] is required; customMetadata[2] is required; filter.metadata is required"; of.Message != want {
+		t.Errorf("member: %q, want %q", of.Message, want)
+	}
 	plain := fault.New(fault.NotFound, "memory not found")
 	if got := plain.WithFieldNames(nil); got != plain {
 		t.Errorf("an error without fields: %v, want it unchanged", got)

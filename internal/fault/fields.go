@@ -35,7 +35,8 @@ func (f *Fields) Err() error {
 
 // WithFieldNames returns e with its fields renamed, for a caller whose input uses
 // other names. The map has [] in place of a list index: its entry for
-// "messages[].text" renames "messages[3].text". Other names are unchanged.
+// "messages[].text" renames "messages[3].text". A member of a renamed field is renamed
+// with it: "metadata.a" begins with the new name of "metadata". Other names are unchanged.
 func (e *Error) WithFieldNames(names map[string]string) *Error {
 	if e.Fields == nil {
 		return e
@@ -51,11 +52,15 @@ func (e *Error) WithFieldNames(names map[string]string) *Error {
 
 func rename(field string, names map[string]string) string {
 	index := listIndex.FindString(field)
-	name, ok := names[listIndex.ReplaceAllLiteralString(field, "[]")]
-	if !ok {
-		return field
+	if name, ok := names[listIndex.ReplaceAllLiteralString(field, "[]")]; ok {
+		return strings.Replace(name, "[]", index, 1)
 	}
-	return strings.Replace(name, "[]", index, 1)
+	if end := strings.IndexAny(field, ".["); end > 0 {
+		if name, ok := names[field[:end]]; ok {
+			return name + field[end:]
+		}
+	}
+	return field
 }
 
 // Join combines the Invalid errors of several Fields into one. It returns nil if

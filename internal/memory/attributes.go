@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -84,15 +86,12 @@ func normalizeTags(f *fault.Fields, tags []string) []string {
 		f.Add("tags", "must contain at most %d tags, not %d", MaxTags, len(tags))
 		return nil
 	}
-	for _, t := range tags {
+	for i, t := range tags {
+		field := fmt.Sprintf("tags[%d]", i)
 		if strings.TrimSpace(t) == "" || utf8.RuneCountInString(t) > MaxTag {
-			f.Add("tags", "must be strings of 1 to %d characters, not all of them spaces", MaxTag)
-			return nil
+			f.Add(field, "must be 1 to %d characters, not all of them spaces", MaxTag)
 		}
-		if strings.ContainsRune(t, 0) || !utf8.ValidString(t) {
-			checkString(f, "tags", t)
-			return nil
-		}
+		checkString(f, field, t)
 	}
 	if len(tags) == 0 {
 		return nil
@@ -110,20 +109,28 @@ func normalizeMetadata(f *fault.Fields, raw json.RawMessage) json.RawMessage {
 		return nil
 	}
 	out, err := CanonicalMetadata(raw)
-	switch {
-	case err != nil:
-		f.Add("metadata", "%s", err)
-	case len(out) > MaxMetadata:
+	if invalid, ok := errors.AsType[*memberError](err); ok {
+		f.Add(invalid.path, "%s", invalid.problem)
+	} else if len(out) > MaxMetadata {
 		f.Add("metadata", "must be at most %d bytes of JSON, not %d", MaxMetadata, len(out))
 	}
 	return out
 }
 
-var errNoObject = errors.New("must be a JSON object")
+// memberError is the reason why metadata, or a member of it, is invalid.
+type memberError struct{ path, problem string }
+
+// Error returns the path and the problem.
+func (e *memberError) Error() string { return e.path + " " + e.problem }
+
+// in returns e with a path that begins at parent.
+func (e *memberError) in(parent string) *memberError { return &memberError{parent + e.path, e.problem} }
+
+var errNoObject = &memberError{"metadata", "must be a JSON object"}
 
 // CanonicalMetadata returns a JSON object without whitespace, with sorted keys and with
-// numbers without an exponent; nil if it has no members. The error continues the name of
-// the field.
+// numbers without an exponent; nil if it has no members. The error names the invalid
+// member.
 func CanonicalMetadata(raw []byte) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == "{}" {
 		return nil, nil
@@ -147,13 +154,16 @@ func CanonicalMetadata(raw []byte) (json.RawMessage, error) {
 	if len(object) == 0 {
 		return nil, nil
 	}
-	for key := range object {
-		if key == "" || len(key) > filter.MaxKey {
-			return nil, errors.New("must have keys of 1 to 128 bytes")
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if key == "" {
+			return nil, &memberError{"metadata", "must not have an empty key"}
+		}
+		if len(key) > filter.MaxKey {
+			return nil, &memberError{filter.Path("metadata", key), fmt.Sprintf("must have a key of at most %d bytes", filter.MaxKey)}
 		}
 	}
-	if _, err := canonical(object, 1); err != nil {
-		return nil, err
+	if _, invalid := canonical(object, 1); invalid != nil {
+		return nil, invalid.in("metadata")
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -165,43 +175,41 @@ func CanonicalMetadata(raw []byte) (json.RawMessage, error) {
 }
 
 // canonical returns a value with its numbers in decimal notation. It changes lists and
-// objects in place.
-func canonical(v any, depth int) (any, error) {
+// objects in place. The path of the error begins at the value.
+func canonical(v any, depth int) (any, *memberError) {
 	if depth > maxMetadataDepth {
-		return nil, errors.New("must not be nested more than 8 levels deep")
+		return nil, &memberError{problem: fmt.Sprintf("must not be nested more than %d levels deep", maxMetadataDepth)}
 	}
-	var err error
+	var invalid *memberError
 	switch v := v.(type) {
 	case string:
 		if strings.ContainsRune(v, 0) {
-			return nil, errNUL
+			return nil, &memberError{problem: "must not contain the character U+0000"}
 		}
 	case json.Number:
 		text, ok := filter.Decimal(v.String())
 		if !ok {
-			return nil, errors.New("must contain only numbers of " + filter.NumberLimits)
+			return nil, &memberError{problem: "must be a number of " + filter.NumberLimits}
 		}
 		return json.Number(text), nil
 	case []any:
 		for i := range v {
-			if v[i], err = canonical(v[i], depth+1); err != nil {
-				return nil, err
+			if v[i], invalid = canonical(v[i], depth+1); invalid != nil {
+				return nil, invalid.in(fmt.Sprintf("[%d]", i))
 			}
 		}
 	case map[string]any:
-		for key := range v {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if strings.ContainsRune(key, 0) {
-				return nil, errNUL
+				return nil, &memberError{problem: "must not have a key that contains the character U+0000"}
 			}
-			if v[key], err = canonical(v[key], depth+1); err != nil {
-				return nil, err
+			if v[key], invalid = canonical(v[key], depth+1); invalid != nil {
+				return nil, invalid.in(filter.Path("", key))
 			}
 		}
 	}
 	return v, nil
 }
-
-var errNUL = errors.New("must not contain the character U+0000")
 
 // AttributeChanges changes attributes; nil fields are unchanged. Empty values remove the
 // attribute. Metadata and Tags are replaced, not merged.

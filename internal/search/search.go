@@ -71,11 +71,12 @@ func (in Input) Validate() error {
 	return fault.Join(f.Err(), in.chats().Validate())
 }
 
-// CheckKinds adds an error for each unknown kind.
+// CheckKinds adds an error for the first unknown kind.
 func CheckKinds(f *fault.Fields, kinds []Kind) {
-	for _, k := range kinds {
+	for i, k := range kinds {
 		if !slices.Contains(Kinds, k) {
-			f.Add("include", "must contain memories, chats or both, not %q", k)
+			f.Add(fmt.Sprintf("include[%d]", i), "must be memories or chats, not %q", k)
+			return
 		}
 	}
 }

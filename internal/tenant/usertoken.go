@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -51,8 +50,14 @@ func (in TokenInput) validate(now time.Time) error {
 	case n > maxTokenName:
 		f.Add("name", "must be at most %d characters, not %d", maxTokenName, n)
 	}
-	if unknown := slices.ContainsFunc(in.Scopes, func(s string) bool { return TokenAccess([]string{s}) == 0 }); unknown || len(in.Scopes) == 0 {
+	if len(in.Scopes) == 0 {
 		f.Add("scopes", "must be one or more of read, write and admin")
+	}
+	for i, s := range in.Scopes {
+		if TokenAccess([]string{s}) == 0 {
+			f.Add(fmt.Sprintf("scopes[%d]", i), "must be read, write or admin")
+			break
+		}
 	}
 	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(now) {
 		f.Add("expiry", "must be in the future")
