@@ -2,8 +2,7 @@ package dashboard
 
 import (
 	"context"
-	"regexp"
-	"strconv"
+	"html/template"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -20,15 +19,9 @@ const askTokens = 600
 // askView is a question with its answer.
 type askView struct {
 	Query   string
-	Answer  []piece // of the chat model; none without one
+	Answer  template.HTML // of the chat model; "" without one
 	Sources []cited
 	Model   string // the chat model, "" for none
-}
-
-// piece is a part of the answer: text or a citation.
-type piece struct {
-	Text string
-	Cite int // number of the source; 0 for text
 }
 
 // cited is a source of the answer.
@@ -36,8 +29,6 @@ type cited struct {
 	Number int
 	result
 }
-
-var citation = regexp.MustCompile(`\[([0-9]{1,3})\]`)
 
 func (d *Dashboard) ask(c *fiber.Ctx, who *tenant.Session) error {
 	view := askView{Query: strings.TrimSpace(c.Query("q"))}
@@ -52,7 +43,7 @@ func (d *Dashboard) ask(c *fiber.Ctx, who *tenant.Session) error {
 		if degraded {
 			p.Warning = degradedWarning
 		}
-		if err := d.fillAnswer(c.UserContext(), who, &view, list[0]); err != nil {
+		if err := d.fillAnswer(c.UserContext(), d.languages.of(c), who, &view, list[0]); err != nil {
 			return err
 		}
 	}
@@ -61,9 +52,13 @@ func (d *Dashboard) ask(c *fiber.Ctx, who *tenant.Session) error {
 }
 
 // fillAnswer adds the answer of a chat model, if there is one, and the sources.
-func (d *Dashboard) fillAnswer(ctx context.Context, who *tenant.Session, v *askView, r chat.Recollection) error {
+func (d *Dashboard) fillAnswer(ctx context.Context, l *locale, who *tenant.Session, v *askView, r chat.Recollection) error {
 	if r.Model != chat.Extractive {
-		v.Model, v.Answer = r.Model, piecesOf(r.Content, len(r.Sources))
+		answer, err := renderAnswer(l, r.Content, len(r.Sources))
+		if err != nil {
+			return err
+		}
+		v.Model, v.Answer = r.Model, answer
 	}
 	var conversations []chat.Conversation
 	for _, s := range r.Sources {
@@ -86,19 +81,4 @@ func sourceResult(query string, titles map[string]string, s chat.RecallSource) r
 		return memoryResult(query, memory.Memory{ID: m.ID, Text: m.Text, CreatedAt: m.At})
 	}
 	return passageResult(query, titles, chat.SearchResult{Passage: s.Passage})
-}
-
-// piecesOf splits an answer at its citations.
-func piecesOf(content string, sources int) []piece {
-	var out []piece
-	at := 0
-	for _, m := range citation.FindAllStringSubmatchIndex(content, -1) {
-		n, err := strconv.Atoi(content[m[2]:m[3]])
-		if err != nil || n < 1 || n > sources {
-			continue
-		}
-		out = append(out, piece{Text: content[at:m[0]]}, piece{Cite: n})
-		at = m[1]
-	}
-	return append(out, piece{Text: content[at:]})
 }

@@ -120,11 +120,3 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 }
-
-func TestCitations(t *testing.T) {
-	t.Parallel()
-	want := []piece{{Text: "Yes "}, {Cite: 1}, {Text: ", not [3] "}, {Cite: 2}, {Text: ""}}
-	if diff := cmp.Diff(want, piecesOf("Yes [1], not [3] [2]", 2)); diff != "" {
-		t.Errorf("pieces (-want +got):\n%s", diff)
-	}
-}

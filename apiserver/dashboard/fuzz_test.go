@@ -29,7 +29,7 @@ func FuzzLocalPath(f *testing.F) {
 
 // FuzzText: what pages show of a text is valid and complete.
 func FuzzText(f *testing.F) {
-	for _, text := range []string{"2025-05-09 Moved to Leeds", "2025-02-30 x", "2025-05-09", "2025-05-09 – a", "[1] and [999999999999]", "我对花生过敏[2]"} {
+	for _, text := range []string{"2025-05-09 Moved to Leeds", "2025-02-30 x", "2025-05-09", "2025-05-09 – a"} {
 		f.Add(text, 7)
 	}
 	f.Fuzz(func(t *testing.T, text string, n int) {
@@ -42,25 +42,6 @@ func FuzzText(f *testing.F) {
 		}
 		if short := excerpt(n, text); !utf8.ValidString(short) || len(short) > max(n+len(" …"), 0) && len(text) > n {
 			t.Fatalf("%q, %d bytes of it: %q", text, n, short)
-		}
-		const sources = 3
-		left := text
-		for _, p := range piecesOf(text, sources) {
-			if p.Cite < 0 || p.Cite > sources {
-				t.Fatalf("%q cites %d", text, p.Cite)
-			}
-			if p.Cite > 0 {
-				_, left, _ = strings.Cut(left, "]")
-				continue
-			}
-			rest, ok := strings.CutPrefix(left, p.Text)
-			if !ok {
-				t.Fatalf("%q: %q does not follow", text, p.Text)
-			}
-			left = rest
-		}
-		if left != "" {
-			t.Fatalf("%q: %q is missing", text, left)
 		}
 	})
 }

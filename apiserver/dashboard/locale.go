@@ -41,9 +41,10 @@ type locale struct {
 	lang     string // of the html element
 	printer  *printing.Printer
 	pages    map[string]func() *template.Template
-	markdown goldmark.Markdown
-	errors   func() []pattern // compiled when the first error is rendered
-	script   map[string]entry // the messages of app.js that differ from their keys
+	markdown goldmark.Markdown // renders messages
+	answers  goldmark.Markdown // renders answers
+	errors   func() []pattern  // compiled when the first error is rendered
+	script   map[string]entry  // the messages of app.js that differ from their keys
 }
 
 // scriptMessage is a message of app.js.
@@ -53,7 +54,7 @@ func newLocale(lang string, c messageCatalog, script []string) *locale {
 	tag := language.MustParse(lang)
 	l := &locale{messageCatalog: c, lang: lang, printer: printing.NewPrinter(tag, printing.Catalog(c.build(tag))),
 		errors: sync.OnceValue(func() []pattern { return patternsOf(c.Errors) }), script: map[string]entry{}}
-	l.markdown = newMarkdown(l)
+	l.markdown, l.answers = newMarkdown(l, goldmark.DefaultParser()), newMarkdown(l, newAnswerParser())
 	for _, key := range script {
 		if e, ok := c.Messages[key]; ok {
 			l.script[key] = e

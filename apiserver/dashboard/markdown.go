@@ -17,11 +17,12 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// newMarkdown returns the renderer of messages in a language: headings, lists, tables,
-// code and links. HTML in a message is shown as text, and nothing is loaded from other
-// hosts.
-func newMarkdown(l *locale) goldmark.Markdown {
+// newMarkdown returns the renderer of messages or answers in a language: headings, lists,
+// tables, code and links. HTML in a message is shown as text, and nothing is loaded from
+// other hosts.
+func newMarkdown(l *locale, p parser.Parser) goldmark.Markdown {
 	return goldmark.New(
+		goldmark.WithParser(p),
 		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
 			extension.Strikethrough, extension.Linkify),
 		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(messageTransformer{l}, 1000))),

@@ -1,9 +1,16 @@
 package dashboard_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/synthesize"
 )
 
 const formatted = "# Night trains\n\nThe **fastest** way to *Vienna*:\n\n1. Book a seat at [ÖBB](https://oebb.test/tickets).\n2. Or a couchette:\n   - lower\n   - upper\n\n" +
@@ -57,4 +64,49 @@ func readsMarkdown(t *testing.T, s *site, b *browser) {
 	tab.click(".card .title")
 	tab.until(`(scrollTo(0, document.documentElement.scrollHeight), document.querySelector(".conversation").innerText.includes("The penguin is at the end."))`, "see the end after scrolling")
 	tab.until(`!document.querySelector("[data-more=after]")`, "see that there is no more")
+}
+
+// answeredQuestion is the question that the chat model of the tests answers.
+const answeredQuestion = "What is the fastest night train to Vienna?"
+
+// chatModel returns a chat model. It finds no answer to other questions.
+func chatModel(t *testing.T) *synthesize.OpenAI {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := "NONE"
+		if body, err := io.ReadAll(r.Body); err == nil && strings.Contains(string(body), answeredQuestion) {
+			answer = "The **fastest** trains:\n\n- NJ 490 [1]\n- NJ 40490 [1]\n\n<b>HTML</b> and ![a map](https://evil.test/map.png)"
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{ //nolint:errchkjson // strings
+			"finish_reason": "stop", "message": map[string]string{"role": "assistant", "content": answer},
+		}}})
+	}))
+	t.Cleanup(server.Close)
+	model, err := synthesize.NewOpenAI(synthesize.Config{BaseURL: server.URL, Model: "small"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
+
+// readsAnAnswer: the answer of a chat model is formatted, and its citations lead to the sources.
+func readsAnAnswer(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	s.ingest(t, alice, "n", "Night trains", "How do I get to Vienna?", "The fastest night train to Vienna is NJ 490 from Hamburg.")
+	tab := b.newContext(t, s.urls[0])
+	tab.signIn(alice)
+	tab.open("/ask?q=" + url.QueryEscape(answeredQuestion))
+	tab.sees("Written by small from the sources below.")
+	for what, expression := range map[string]string{
+		"bold text":    `document.querySelector(".answer strong").innerText === "fastest"`,
+		"a list":       `document.querySelectorAll(".answer ul > li").length === 2`,
+		"HTML as text": `document.querySelector(".answer").innerText.includes("<b>HTML</b>")`,
+		"no image":     `!document.querySelector(".answer img") && document.querySelector(".answer a[href='https://evil.test/map.png']").innerText === "a map"`,
+	} {
+		tab.until(expression, "see "+what)
+	}
+	tab.looks("ask-answer")
+	tab.click(".answer li:last-child .cite")
+	tab.until(`document.querySelector(".sourced:target")?.innerText.includes("Vienna")`, "see the source")
 }

@@ -22,6 +22,7 @@ func (r messageRenderer) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(ast.KindHTMLBlock, r.htmlBlock)
 	to.Register(ast.KindRawHTML, r.rawHTML)
 	to.Register(east.KindTable, r.table)
+	to.Register(kindCitation, r.citation)
 }
 
 // heading renders a heading below those of the messages, whatever its level.

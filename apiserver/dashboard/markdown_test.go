@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +50,36 @@ func TestRenderMarkdown(t *testing.T) {
 	}
 }
 
+func TestRenderAnswer(t *testing.T) {
+	t.Parallel()
+	cite := func(n int) string {
+		return fmt.Sprintf(`<a class="cite" href="#s%d" aria-label="Source %d">%d</a>`, n, n, n)
+	}
+	const link = ` rel="noopener noreferrer nofollow" target="_blank"`
+	for name, tt := range map[string]struct{ text, want string }{
+		"emphasis":             {"By the **window** [1].", "<p>By the <strong>window</strong> " + cite(1) + ".</p>"},
+		"list":                 {"- one [1]\n- two [2]", "<ul>\n<li>one " + cite(1) + "</li>\n<li>two " + cite(2) + "</li>\n</ul>"},
+		"several sources":      {"Yes [1, 2].", "<p>Yes " + cite(1) + " " + cite(2) + ".</p>"},
+		"unknown source":       {"Yes [1], not [3] [1, 3]", "<p>Yes " + cite(1) + ", not [3] [1, 3]</p>"},
+		"exclamation mark":     {"Great![1]", "<p>Great!" + cite(1) + "</p>"},
+		"image":                {"![1 map](https://evil.test/p.png)", `<p><a href="https://evil.test/p.png"` + link + `>1 map</a></p>`},
+		"code":                 {"`a[1]`", "<p><code>a[1]</code></p>"},
+		"reference definition": {"[1]: window", "<p>" + cite(1) + ": window</p>"},
+		"emphasized":           {"**window [1]**", "<p><strong>window " + cite(1) + "</strong></p>"},
+		"within a link":        {"[a [1]](https://oebb.test)", `<p><a href="https://oebb.test"` + link + `>a [1]</a></p>`},
+		"HTML":                 {"<b>x</b> [1]", "<p>&lt;b&gt;x&lt;/b&gt; " + cite(1) + "</p>"},
+		"script":               {"<script>alert(1)</script>", `<p class="verbatim">&lt;script&gt;alert(1)&lt;/script&gt;</p>`},
+	} {
+		got, err := renderAnswer(inEnglish, tt.text, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, strings.TrimSpace(string(got))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // allowedAttributes are the elements of a rendered message with their attributes.
 var allowedAttributes = map[string]string{
 	"p": "class id role aria-level", "br": "", "hr": "", "ul": "", "ol": "start", "li": "class id", "blockquote": "", "strong": "", "em": "", "del": "",
@@ -70,21 +102,46 @@ func FuzzMarkdown(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tokens := html.NewTokenizer(strings.NewReader(string(got)))
-		for {
-			kind := tokens.Next()
-			if kind == html.ErrorToken {
-				return
-			}
-			token := tokens.Token()
-			if kind == html.CommentToken || kind == html.DoctypeToken {
-				t.Fatalf("%q contains %s", got, token)
-			}
-			if kind == html.StartTagToken || kind == html.SelfClosingTagToken {
-				checkElement(t, token)
-			}
-		}
+		checkHTML(t, string(got), func(html.Token) bool { return false })
 	})
+}
+
+// FuzzAnswer: whatever an answer contains, the page has only harmless elements and links to existing sources.
+func FuzzAnswer(f *testing.F) {
+	for _, seed := range []string{
+		"**b** [1] and [999999999999]", "我对花生过敏[2]", "![1]", "[1](https://a.test)", "[1]: https://a.test", "[see [1]](https://a.test)", "`[1]`", "[1, 2] [1,2] [0]", "[[1]]",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := renderAnswer(inEnglish, text, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkHTML(t, string(got), func(token html.Token) bool { return citationLink.MatchString(token.String()) })
+	})
+}
+
+// citationLink matches a link to one of three sources.
+var citationLink = regexp.MustCompile(`^<a class="cite" href="#s([123])" aria-label="Source [123]">$`)
+
+// checkHTML fails unless a rendered text has only harmless elements, or those for which expected returns true.
+func checkHTML(t *testing.T, text string, expected func(html.Token) bool) {
+	t.Helper()
+	tokens := html.NewTokenizer(strings.NewReader(text))
+	for {
+		kind := tokens.Next()
+		if kind == html.ErrorToken {
+			return
+		}
+		token := tokens.Token()
+		if kind == html.CommentToken || kind == html.DoctypeToken {
+			t.Fatalf("%q contains %s", text, token)
+		}
+		if (kind == html.StartTagToken || kind == html.SelfClosingTagToken) && !expected(token) {
+			checkElement(t, token)
+		}
+	}
 }
 
 func checkElement(t *testing.T, token html.Token) {

@@ -157,7 +157,7 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 			Index: s.index, Embedders: retrieve.Embedders{1: s.embedder}, CountTokens: tokens.Count}),
 		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db.Conversations(),
 			Searcher: engine, Index: s.index, Embedders: retrieve.Embedders{1: s.embedder},
-			CountTokens: tokens.CountUpTo}),
+			CountTokens: tokens.CountUpTo, Synthesizer: chatModel(t)}),
 		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}), Audit: s.db,
 		Tokens: s.db, Rates: s.db, Cache: cache, Sessions: sessions{s.db, &s.sessionsUnavailable}, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, Platform: s.db, Providers: []*dashboard.Provider{s.provider()},
