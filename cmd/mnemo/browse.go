@@ -13,7 +13,7 @@ import (
 type listMemoriesCommand struct {
 	remoteFlags
 	Bucket string `help:"List only the bucket with this name."`
-	Count  int    `short:"n" default:"10" help:"Maximum number of memories, up to 1,000."`
+	Count  int    `short:"n" default:"10" help:"Maximum number of memories."`
 	Skip   int    `help:"Number of memories to skip."`
 }
 
@@ -23,7 +23,7 @@ func (c *listMemoriesCommand) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return err
 	}
-	params := &client.ListMemoriesParams{Latest: new(true), Count: &c.Count, Skip: &c.Skip}
+	params := client.ListMemoriesParams{Latest: new(true), Skip: &c.Skip}
 	if c.Bucket != "" {
 		id, err := bucketID(ctx, server, c.Bucket)
 		if err != nil {
@@ -31,14 +31,36 @@ func (c *listMemoriesCommand) Run(ctx context.Context, t terminal) error {
 		}
 		params.BucketID = new(id)
 	}
-	list, err := server.ListMemories(ctx, params)
+	list, _, err := listMemories(ctx, server, params, c.Count)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return t.printJSON(list.Body)
+		return t.printJSON(list)
 	}
-	return t.printMemories(list.Body.Memories)
+	return t.printMemories(list.Memories)
+}
+
+// listMemories returns up to count memories, and whether a page was degraded. It requests pages as needed: the server
+// limits their number of memories and tokens.
+func listMemories(
+	ctx context.Context, server *client.Client, params client.ListMemoriesParams, count int,
+) (list client.MemoryList, degraded bool, err error) {
+	var memories []client.Memory
+	for {
+		params.Count = new(count - len(memories))
+		page, err := server.ListMemories(ctx, &params)
+		if err != nil {
+			return client.MemoryList{}, false, err
+		}
+		memories = append(memories, page.Body.Memories...)
+		list, degraded = page.Body, degraded || page.Degraded()
+		if list.NextSkip == nil || len(memories) >= count {
+			list.Memories = memories
+			return list, degraded, nil
+		}
+		params.Skip = new(int(*list.NextSkip))
+	}
 }
 
 // printMemories prints one memory per line.

@@ -26,7 +26,7 @@ func (c *searchCommand) Run(ctx context.Context, t terminal) error {
 	if c.Chats {
 		return c.searchChats(ctx, t, server, query)
 	}
-	params := &client.ListMemoriesParams{Query: &query, Count: &c.Count}
+	params := client.ListMemoriesParams{Query: &query}
 	if c.Bucket != "" {
 		id, err := bucketID(ctx, server, c.Bucket)
 		if err != nil {
@@ -34,15 +34,15 @@ func (c *searchCommand) Run(ctx context.Context, t terminal) error {
 		}
 		params.BucketID = new(id)
 	}
-	found, err := server.ListMemories(ctx, params)
+	found, degraded, err := listMemories(ctx, server, params, c.Count)
 	if err != nil {
 		return err
 	}
-	t.noteDegraded(found.Degraded())
+	t.noteDegraded(degraded)
 	if c.JSON {
-		return t.printJSON(found.Body)
+		return t.printJSON(found)
 	}
-	return t.printMemories(found.Body.Memories)
+	return t.printMemories(found.Memories)
 }
 
 func (c *searchCommand) searchChats(ctx context.Context, t terminal, server *client.Client, query string) error {

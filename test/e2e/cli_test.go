@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -194,6 +195,47 @@ func TestCommandLineBrowses(t *testing.T) {
 	}
 	if out := run("", "completion", "--code", "bash"); !strings.Contains(out, "complete") {
 		t.Errorf("completion printed %q", out)
+	}
+}
+
+// TestCommandLinePages prints as many memories as requested, even if a response has fewer.
+func TestCommandLinePages(t *testing.T) {
+	t.Parallel()
+	applyTenant(t, "pages", "  quota: {listTokens: 30}\n")
+	url, token := platform.env["MNEMO_URL"], secret(t, "pages", "alice", "token")
+	run := func(args ...string) string {
+		t.Helper()
+		out, errs, code := cli(t, url, token, args...)
+		if code != 0 {
+			t.Fatalf("mnemo %s: exit %d: %s%s", strings.Join(args, " "), code, out, errs)
+		}
+		return out
+	}
+	for i := range 8 {
+		run("remember", fmt.Sprintf("2026-05-0%d The spare key of shed %d hangs in the hall.", i+1, i+1))
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		want int
+	}{
+		"List":      {[]string{"list", "--count", "7"}, 7},
+		"Skip":      {[]string{"list", "--skip", "2"}, 6},
+		"ListAll":   {[]string{"list", "--count", "2000"}, 8},
+		"Search":    {[]string{"search", "--count", "7", "where are the spare keys of the sheds"}, 7},
+		"SearchAll": {[]string{"search", "--count", "2000", "where are the spare keys of the sheds"}, 8},
+	} {
+		printed := memoryID.FindAllStringSubmatch(run(tc.args...), -1)
+		ids := map[string]bool{}
+		for _, line := range printed {
+			ids[line[2]] = true
+		}
+		if len(printed) != tc.want || len(ids) != tc.want {
+			t.Errorf("%s printed %d lines of %d memories, want %d", name, len(printed), len(ids), tc.want)
+		}
+		var list struct{ Memories []struct{ ID string } }
+		if err := json.Unmarshal([]byte(run(append(tc.args, "--json")...)), &list); err != nil || len(list.Memories) != tc.want {
+			t.Errorf("%s --json printed %d memories, %v, want %d", name, len(list.Memories), err, tc.want)
+		}
 	}
 }
 
