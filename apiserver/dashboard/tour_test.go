@@ -9,14 +9,16 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 )
 
-// showsTheTour goes through the steps of docs/tour.md and takes a picture of each. It writes
+// showsTheTour follows the steps of docs/tour.md, through the menus that it names, and takes a picture of each. It writes
 // the page with the pictures to the folder tour of the screenshots.
 func showsTheTour(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
@@ -40,30 +42,38 @@ func showsTheTour(t *testing.T, s *site, b *browser) {
 			tab.sees("Memory saved.")
 		}},
 		{"Search by meaning", func() {
-			tab.open("/search?q=which+pet+do+I+have")
-			tab.sees("Miso")
+			tab.do(input.DispatchKeyEvent(input.KeyDown).WithKey("k").WithModifiers(input.ModifierCtrl))
+			tab.fill("[data-palette] input", "which pet do I have")
+			tab.until(`document.querySelector("[data-hits]").innerText.includes("Miso")`, "see the cat among the results")
 		}},
 		{"Ask a question", func() {
-			tab.open("/ask?q=What+should+I+see+in+Lisbon%3F")
+			tab.do(chromedp.KeyEvent(kb.Escape))
+			tab.click(".rail a[href='/ask']")
+			tab.at("/ask")
+			tab.fill("main [data-search]", "What should I see in Lisbon?")
+			tab.click("main form.search button.primary")
 			tab.sees("Three days in Lisbon")
 		}},
 		{"Read the conversation", func() {
-			tab.open("/search?q=train+to+Sintra")
-			tab.click("main a[href^='/chats/']")
+			tab.click(".sourced a[href^='/chats/']")
 			tab.at("/chats/")
 			tab.sees("Pena Palace")
 		}},
 		{"Connect an assistant", func() {
-			tab.open("/connect/apps")
+			tab.click(".rail a[href='/connect/apps']")
+			tab.at("/connect/apps")
 			tab.click(".app:nth-child(3) summary")
 			tab.sees("/mcp")
 		}},
 		{"See what changed", func() {
-			tab.open("/activity")
+			tab.click(".rail a[href='/usage']")
+			tab.click("nav.tabs a[href='/activity']")
+			tab.at("/activity")
 			tab.sees("You")
 		}},
 		{"Remove the sample data", func() {
-			tab.open("/memories")
+			tab.click(".rail a[href='/memories']")
+			tab.at("/memories")
 			tab.click("form[action='/sample/remove'] button")
 			tab.sees("I take my coffee without milk.")
 			tab.seesNot("Miso")
