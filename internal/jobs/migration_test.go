@@ -60,6 +60,17 @@ type migrationEnv struct {
 
 func setupMigration(t *testing.T) *migrationEnv {
 	t.Helper()
+	m := openMigration(t)
+	m.work(t)
+	for _, m := range []*migrationEnv{m, m.neighbor} {
+		m.reconcile(t, tenant.Partition)
+	}
+	return m
+}
+
+// openMigration is setupMigration without workers and tenants.
+func openMigration(t *testing.T) *migrationEnv {
+	t.Helper()
 	d, addr := postgrestest.Create(t), testkit.Milvus(t)
 	m := &migrationEnv{db: postgrestest.Open(t, d)}
 	var err error
@@ -74,11 +85,9 @@ func setupMigration(t *testing.T) *migrationEnv {
 	}
 	t.Cleanup(func() { _ = m.index.Close() })
 	m.neighbor = &migrationEnv{db: m.db, owner: m.owner, index: m.index}
-	m.work(t)
 	for _, m := range []*migrationEnv{m, m.neighbor} {
 		m.spec = tenanttest.NewSpec()
 		m.spec.Quota.Memories, m.spec.Quota.UserMemories = 1e6, 1e6
-		m.reconcile(t, tenant.Partition)
 	}
 	return m
 }

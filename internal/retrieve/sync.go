@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -18,6 +19,8 @@ const (
 	jobBatch   = 64  // those of a job, whose vectors are saved after they were written to the index
 	embedBatch = 16  // texts embedded at a time
 	maxRounds  = 5   // attempts for units that change concurrently
+	// keepTimeout bounds the save of vectors after an attempt has ended.
+	keepTimeout = 10 * time.Second
 )
 
 // Indexer keeps the index consistent with the database. Its methods are idempotent and
@@ -93,21 +96,12 @@ func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 			return fmt.Errorf("load units: %w", err)
 		}
 		unsaved, embedErr := x.embed(ctx, j, live)
-		written, err := x.write(ctx, j, ids, live)
+		confirmed, changed, err := x.write(ctx, j, ids, live)
+		if err == nil {
+			err = x.confirm(ctx, j, confirmed, unsaved)
+		}
 		if err != nil {
-			return errors.Join(err, x.confirm(ctx, j, nil, unsaved))
-		}
-		was := idsOf(live)
-		is := was
-		if j.indexed() {
-			if is, err = x.units.LiveOf(ctx, j.tenant, ids); err != nil {
-				return err
-			}
-		}
-		settled, changed := compare(ids, was, is)
-		confirmed := slices.DeleteFunc(settled, func(id UnitID) bool { return !written[id] })
-		if err := x.confirm(ctx, j, confirmed, unsaved); err != nil {
-			return err
+			return errors.Join(err, x.keep(ctx, j, unsaved))
 		}
 		if embedErr != nil {
 			return embedErr
@@ -159,6 +153,13 @@ func (x *Indexer) confirm(ctx context.Context, j job, ids []UnitID, unsaved []ba
 		return fmt.Errorf("confirm units: %w", err)
 	}
 	return nil
+}
+
+// keep saves vectors without confirming units, even after the timeout of the job: otherwise, each attempt would compute them again.
+func (x *Indexer) keep(ctx context.Context, j job, unsaved []batchOf) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+	defer cancel()
+	return x.confirm(ctx, j, nil, unsaved)
 }
 
 // generations returns the generations of the targets, each once.
@@ -257,10 +258,28 @@ func (x *Indexer) skip(ctx context.Context, b batchOf, u *OwnedUnit, refused err
 	return nil
 }
 
-// write adds the live units with a vector to each target and removes the ids that are
+// write writes the units to the targets and reads again which are live. It returns those that every target contains, and those
+// that changed in between.
+func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUnit) (confirmed, changed []UnitID, err error) {
+	written, err := x.writeTargets(ctx, j, ids, live)
+	if err != nil {
+		return nil, nil, err
+	}
+	was := idsOf(live)
+	is := was
+	if j.indexed() {
+		if is, err = x.units.LiveOf(ctx, j.tenant, ids); err != nil {
+			return nil, nil, err
+		}
+	}
+	settled, changed := compare(ids, was, is)
+	return slices.DeleteFunc(settled, func(id UnitID) bool { return !written[id] }), changed, nil
+}
+
+// writeTargets adds the live units with a vector to each target and removes the ids that are
 // not live. It returns the ids it added to every target; one in no index contains every
 // unit with a vector.
-func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUnit) (map[UnitID]bool, error) {
+func (x *Indexer) writeTargets(ctx context.Context, j job, ids []UnitID, live []OwnedUnit) (map[UnitID]bool, error) {
 	written := make(map[UnitID]bool, len(live))
 	for _, u := range live {
 		written[u.ID] = true

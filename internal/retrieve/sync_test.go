@@ -61,8 +61,8 @@ func (e *env) vectorsOf(id UnitID) map[placement.GenerationID][]float32 {
 	return map[placement.GenerationID][]float32{e.vectorGeneration: e.vectors[id]}
 }
 
-func (e *env) SaveVectors(_ context.Context, _ tenant.ID, _ placement.GenerationID, vectors map[UnitID][]float32, confirmed []UnitID) error {
-	if err := e.onCall("save"); err != nil {
+func (e *env) SaveVectors(ctx context.Context, _ tenant.ID, _ placement.GenerationID, vectors map[UnitID][]float32, confirmed []UnitID) error {
+	if err := errors.Join(ctx.Err(), e.onCall("save")); err != nil {
 		return err
 	}
 	maps.Copy(e.vectors, vectors)
@@ -338,6 +338,57 @@ func TestSyncKeepsVectorsIfTheIndexFails(t *testing.T) {
 	}
 	if e.vectors[1] == nil || e.confirmed[1] {
 		t.Errorf("saved %v, confirmed %v, want a vector that is not confirmed", e.vectors, e.confirmed)
+	}
+}
+
+// The next attempt of a job does not embed again what an earlier one has embedded, wherever that one ended.
+func TestSyncKeepsVectorsOfAnEndedAttempt(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason string
+		call   string // at which the attempt ends
+		nth    int
+		want   int // vectors
+	}{
+		"Embed":  {"the timeout of the job ends the third batch of texts", "embed", 3, 2 * embedBatch},
+		"Upsert": {"the timeout of the job ends the write", "upsert", 1, jobBatch},
+		"LiveOf": {"the timeout of the job ends the second look", "live of", 1, jobBatch},
+		"Save":   {"the timeout of the job ends the save", "save", 1, jobBatch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv()
+			var ids []UnitID
+			for id := UnitID(1); id <= jobBatch; id++ {
+				ids = append(ids, id)
+				e.live[id] = true
+			}
+			ctx, timeout := context.WithCancel(t.Context())
+			defer timeout()
+			calls := 0
+			e.onCall = func(call string) error {
+				if call == test.call {
+					calls++
+				}
+				if call == test.call && calls == test.nth {
+					timeout()
+					return ctx.Err()
+				}
+				if call == "save" { // with a context of its own
+					return nil
+				}
+				return ctx.Err()
+			}
+			if err := e.indexer().Sync(ctx, "t", ids); !errors.Is(err, context.Canceled) {
+				t.Errorf("Sync = %v, want that it was canceled", err)
+			}
+			if n := len(e.vectors); n != test.want {
+				t.Errorf("%s: %d vectors were saved, want %d", test.reason, n, test.want)
+			}
+			if n := len(e.confirmed); n != 0 {
+				t.Errorf("%s: %d units were confirmed, want none", test.reason, n)
+			}
+		})
 	}
 }
 
