@@ -51,7 +51,7 @@ func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 		if err != nil {
 			return fmt.Errorf("list live units: %w", err)
 		}
-		if err := x.sync(ctx, t, w, ids, syncBatch); err != nil {
+		if err := x.sync(ctx, t, w, ids); err != nil {
 			return err
 		}
 		if len(ids) < syncBatch {
@@ -59,7 +59,7 @@ func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 		}
 		after = ids[len(ids)-1]
 	}
-	_, err = x.compareAll(ctx, t, w.Current.Location, func(ids []UnitID) error { return x.sync(ctx, t, w, ids, syncBatch) })
+	_, err = x.compareAll(ctx, t, w.Current.Location, func(ids []UnitID) error { return x.sync(ctx, t, w, ids) })
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 
 const (
 	syncBatch  = 500 // units in memory at a time
-	jobBatch   = 64  // those of a job, whose vectors are saved after they were written to the index
+	saveBatch  = 64  // units embedded before their vectors are saved, with the confirmation that the index contains them
 	embedBatch = 16  // texts embedded at a time
 	maxRounds  = 5   // attempts for units that change concurrently
 	// keepTimeout bounds the save of vectors after an attempt has ended.
@@ -51,7 +51,7 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 		if err != nil {
 			return fmt.Errorf("get placement: %w", err)
 		}
-		if err := x.sync(ctx, t, w, ids, jobBatch); err != nil {
+		if err := x.sync(ctx, t, w, ids); err != nil {
 			return err
 		}
 		// A migration relies on concurrent writers to know about its target.
@@ -68,9 +68,9 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 	return fault.New(fault.Unavailable, "the placement of tenant %s changes faster than it is indexed", t)
 }
 
-func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids []UnitID, size int) error {
+func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids []UnitID) error {
 	all := job{tenant: t, targets: w.Targets(), embed: true, confirm: true}
-	for batch := range slices.Chunk(ids, size) {
+	for batch := range slices.Chunk(ids, syncBatch) {
 		if err := x.settle(ctx, all, batch); err != nil {
 			return err
 		}
@@ -95,6 +95,9 @@ func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 		if err != nil {
 			return fmt.Errorf("load units: %w", err)
 		}
+		if len(ids) > saveBatch && x.unembedded(j, live) > saveBatch {
+			return x.settleInParts(ctx, j, ids)
+		}
 		unsaved, embedErr := x.embed(ctx, j, live)
 		confirmed, changed, err := x.write(ctx, j, ids, live)
 		if err == nil {
@@ -114,6 +117,16 @@ func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 	return fault.New(fault.Unavailable, "units of tenant %s change faster than they are indexed", j.tenant)
 }
 
+// settleInParts settles units of which many are to be embedded, so that their vectors are saved in between.
+func (x *Indexer) settleInParts(ctx context.Context, j job, ids []UnitID) error {
+	for part := range slices.Chunk(ids, saveBatch) {
+		if err := x.settle(ctx, j, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // indexed reports whether a target is in an index, to which changes of the units can be written too late.
 func (j job) indexed() bool {
 	return slices.ContainsFunc(j.targets, func(t placement.Target) bool { return t.Indexed() })
@@ -128,7 +141,7 @@ func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) (unsaved 
 	var errs []error
 	for _, g := range j.generations() {
 		b := batchOf{tenant: j.tenant, generation: g}
-		if j.confirm && j.indexed() {
+		if j.savesLast() {
 			b.unsaved = map[UnitID][]float32{}
 		}
 		errs = append(errs, x.embedMissing(ctx, b, units))
@@ -173,19 +186,37 @@ func (j job) generations() (all []placement.GenerationID) {
 }
 
 func (x *Indexer) embedMissing(ctx context.Context, b batchOf, units []OwnedUnit) error {
-	var missing []*OwnedUnit
-	for i := range units {
-		if u := &units[i]; u.Vectors[b.generation] == nil && !x.refused.waits(b.refusal(u)) {
-			missing = append(missing, u)
-		}
-	}
-	for batch := range slices.Chunk(missing, embedBatch) {
+	for batch := range slices.Chunk(x.missing(b, units), embedBatch) {
 		if err := x.embedBatch(ctx, b, batch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// missing returns the units to embed.
+func (x *Indexer) missing(b batchOf, units []OwnedUnit) (out []*OwnedUnit) {
+	for i := range units {
+		if u := &units[i]; u.Vectors[b.generation] == nil && !x.refused.waits(b.refusal(u)) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// unembedded returns the number of vectors to compute that are saved when the units are confirmed.
+func (x *Indexer) unembedded(j job, units []OwnedUnit) (n int) {
+	if !j.savesLast() {
+		return 0
+	}
+	for _, g := range j.generations() {
+		n += len(x.missing(batchOf{tenant: j.tenant, generation: g}, units))
+	}
+	return n
+}
+
+// savesLast reports whether vectors are saved when the units are confirmed, not when they are computed.
+func (j job) savesLast() bool { return j.embed && j.confirm && j.indexed() }
 
 // batchOf is what the units of a batch have in common.
 type batchOf struct {

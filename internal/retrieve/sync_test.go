@@ -323,6 +323,54 @@ func TestSyncSavesAndConfirmsTogether(t *testing.T) {
 	}
 }
 
+// Units are written and removed in large batches, unless they are to be embedded: those are saved in small ones.
+func TestSyncBatches(t *testing.T) {
+	t.Parallel()
+	many := make([]UnitID, syncBatch)
+	for i := range many {
+		many[i] = UnitID(i + 1)
+	}
+	for name, test := range map[string]struct {
+		live, embedded bool
+		want           map[string]int // calls
+	}{
+		"Deleted":  {false, false, map[string]int{"load": 1, "delete": 1, "live of": 1}},
+		"Embedded": {true, true, map[string]int{"load": 1, "upsert": 1, "live of": 1, "confirm": 1}},
+		"New": {true, false, map[string]int{
+			"load": 9, "upsert": 8, "live of": 8, "save": 8, "embed": 32, // the last 52 texts need four, like the other 64
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv()
+			for _, id := range many {
+				if test.live {
+					e.live[id] = true
+				}
+				if test.embedded {
+					e.vectors[id] = []float32{1}
+				}
+			}
+			calls := map[string]int{}
+			e.onCall = func(call string) error {
+				if call != "placement" {
+					calls[call]++
+				}
+				return nil
+			}
+			if err := e.indexer().Sync(t.Context(), "t", many); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, calls); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+			if live, indexed := e.state(); !slices.Equal(live, indexed) || len(e.confirmed) != len(live) {
+				t.Errorf("%d units are live, %d in the index, %d confirmed", len(live), len(indexed), len(e.confirmed))
+			}
+		})
+	}
+}
+
 func TestSyncKeepsVectorsIfTheIndexFails(t *testing.T) {
 	t.Parallel()
 	e := newEnv()
@@ -351,15 +399,15 @@ func TestSyncKeepsVectorsOfAnEndedAttempt(t *testing.T) {
 		want   int // vectors
 	}{
 		"Embed":  {"the timeout of the job ends the third batch of texts", "embed", 3, 2 * embedBatch},
-		"Upsert": {"the timeout of the job ends the write", "upsert", 1, jobBatch},
-		"LiveOf": {"the timeout of the job ends the second look", "live of", 1, jobBatch},
-		"Save":   {"the timeout of the job ends the save", "save", 1, jobBatch},
+		"Upsert": {"the timeout of the job ends the write", "upsert", 1, saveBatch},
+		"LiveOf": {"the timeout of the job ends the second look", "live of", 1, saveBatch},
+		"Save":   {"the timeout of the job ends the save", "save", 1, saveBatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv()
 			var ids []UnitID
-			for id := UnitID(1); id <= jobBatch; id++ {
+			for id := UnitID(1); id <= saveBatch; id++ {
 				ids = append(ids, id)
 				e.live[id] = true
 			}
