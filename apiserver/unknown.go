@@ -62,14 +62,14 @@ func warnOfUnknown(ctx context.Context, t reflect.Type) {
 func warnOfUnknownParameters(ctx huma.Context, next func(huma.Context)) {
 	c := fiberCtx(ctx)
 	var names []string
-	c.Context().QueryArgs().VisitAll(func(key, _ []byte) {
+	for key := range c.Context().QueryArgs().All() {
 		known := slices.ContainsFunc(ctx.Operation().Parameters, func(p *huma.Param) bool {
 			return p.In == "query" && p.Name == string(key)
 		})
 		if name := shortened(string(key)); !known && len(names) < maxWarnings && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
-	})
+	}
 	addWarnings(c, "unknown query parameter ", names)
 	next(ctx)
 }
