@@ -29,6 +29,7 @@ type stores struct {
 	owners   map[UnitID]string // "" for a distinct owner
 	times    map[UnitID]time.Time
 	headings map[UnitID]string
+	unsaved  map[UnitID]bool // without a vector in the database
 	within   []Query // lexical queries with a time window
 
 	lexicalErr, exactErr, scoreErr, describeErr, resolveErr, indexErr, embedErr error
@@ -108,7 +109,11 @@ func (s *stores) Describe(_ context.Context, _ tenant.Scope, _ Query, ids []Unit
 		if s.dead[id] {
 			continue
 		}
-		out = append(out, Described{ID: id, Owner: s.owner(id), Text: "text", Heading: s.headings[id], At: s.times[id], Vector: []float32{float32(cosines[id])}})
+		d := Described{ID: id, Owner: s.owner(id), Text: "text", Heading: s.headings[id], At: s.times[id], Vector: []float32{float32(cosines[id])}}
+		if s.unsaved[id] {
+			d.Vector = nil
+		}
+		out = append(out, d)
 	}
 	return out, s.describeErr
 }
@@ -370,6 +375,19 @@ func searchChats(t *testing.T, s *stores, limit int) (ids []UnitID) {
 		ids = append(ids, f.ID)
 	}
 	return ids
+}
+
+// An index job writes units to the index before it saves their vectors. Meanwhile, or after a crash, such a message does not rank above those with a vector.
+func TestMessagesOnlyInTheIndexRankLast(t *testing.T) {
+	t.Parallel()
+	s := &stores{exact: []Hit{{1, 0.9}, {2, 0.5}}, index: []Hit{{9, 0.3}}, unsaved: map[UnitID]bool{9: true}}
+	if diff := cmp.Diff([]UnitID{1, 2, 9}, searchChats(t, s, 9)); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
+	}
+	s.lexical = []Hit{{9, 1}} // its words decide
+	if got := searchChats(t, s, 9); got[0] != 9 {
+		t.Errorf("found %v, want the message that contains the words of the question first", got)
+	}
 }
 
 // The comparison in detail confirms that units are live, so they are not read again.

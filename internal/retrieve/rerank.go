@@ -48,6 +48,13 @@ type Described struct {
 
 func (d Described) neighbor() bool { return d.Text == "" }
 
+// comparable reports whether the unit can be compared with the question: by its vector or, without one, because the lexical search found
+// it. The index returns a unit a moment before its vector is saved, and longer if that fails.
+func (d Described) comparable(lexical map[UnitID]float64) bool {
+	_, found := lexical[d.ID]
+	return d.neighbor() || found || len(d.Vector) > 0
+}
+
 // headed returns the words of the heading and those of the text.
 func (d Described) headed(words []string) []string {
 	if d.Heading == "" {
@@ -66,10 +73,14 @@ func (d Described) found() Found {
 func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wanted int, ranking, words []Hit, vector []float32) (ranked, error) {
 	head := ranking[:min(len(ranking), q.rerankDepth(wanted))]
 	described, err := e.describe(ctx, scope, q, head)
+	lexical := scores(words)
+	if q.Kind == Chat {
+		described = slices.DeleteFunc(described, func(d Described) bool { return !d.comparable(lexical) })
+	}
 	if err != nil || len(described) == 0 {
 		return ranked{hits: ranking}, err
 	}
-	c := comparison{query: q, lexical: scores(words), vector: vector, all: described,
+	c := comparison{query: q, lexical: lexical, vector: vector, all: described,
 		share: float64(len(head)) / float64(min(len(ranking), maxRerankDepth))}
 	var out []Hit
 	if q.Kind == Chat {
