@@ -156,7 +156,7 @@ func TestCoverageOfHeadings(t *testing.T) {
 	if got = c.coverage(units, []Hit{{ID: 1}, {ID: 2}}); got[0] != 0 {
 		t.Errorf("coverage of a single word by the heading = %v, want 0", got[0])
 	}
-	for question, want := range map[string]float64{"Recipes": 1, "Which are my recipes?": 0} {
+	for question, want := range map[string]float64{"Recipes": 1, "Recipes ?": 1, "« Recipes »": 1, "Which are my recipes?": 0} {
 		c.query = Query{Kind: Chat, Text: question}
 		if got = c.coverage(units, []Hit{{ID: 1}, {ID: 2}}); got[0] != want {
 			t.Errorf("coverage of %q by the title = %v, want %v", question, got[0], want)

@@ -231,6 +231,12 @@ func isFragment(text string) bool {
 	return len(text) <= longestFragment && !strings.ContainsAny(text, " \t\n")
 }
 
+// isSingleWord reports whether a text is one word, possibly with punctuation around it, even after a space, as in French.
+func isSingleWord(text string) bool {
+	parts := strings.Fields(text)
+	return len(slices.DeleteFunc(parts, func(part string) bool { return !strings.ContainsFunc(part, isWordRune) })) == 1
+}
+
 // coverage returns the share of the question's terms that each candidate contains, weighed by
 // their rarity among the candidates. Its heading counts if the question has several terms or, for a title, is a single word: many questions have
 // a single term such as "work" that is also the name of a bucket.
@@ -244,7 +250,7 @@ func (c *comparison) coverage(units map[UnitID]Described, ranking []Hit) []float
 	for i, h := range ranking {
 		d := units[h.ID]
 		words := plainWords(d.Text)
-		if len(asked) > 1 || c.query.Kind == Chat && len(strings.Fields(c.query.Text)) == 1 {
+		if len(asked) > 1 || c.query.Kind == Chat && isSingleWord(c.query.Text) {
 			words = d.headed(words)
 		}
 		bags[i] = bagOf(words, wanted)
