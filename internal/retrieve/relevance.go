@@ -145,7 +145,7 @@ func judgeTogether(ranking []Hit, units map[UnitID]Described, noise, margin func
 	sums := make([]float64, len(ranking))
 	for i, h := range ranking {
 		at := place{units[h.ID].Owner, units[h.ID].Seq}
-		sums[i] = fall.Ranking*logit(h.Score) + fall.Margin*margins[at] + fall.Covered*covered[at]
+		sums[i] = fall.Ranking*math.Log(oddsOf(h.Score)) + fall.Margin*margins[at] + fall.Covered*covered[at]
 	}
 	most, best := slices.Max(sums), math.Inf(-1)
 	for i, sum := range slices.Backward(sums) {

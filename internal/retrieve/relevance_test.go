@@ -322,3 +322,21 @@ func TestMinScoreAppliesToCalibratedScores(t *testing.T) {
 		t.Errorf("found %v, want the 3 matches by words", r.Found)
 	}
 }
+
+// The logistic function of a large sum is 1, whose logit is infinite.
+func TestJudgeCertainMessage(t *testing.T) {
+	t.Parallel()
+	b, err := measure(t.Context(), letters{}, distinctPairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := comparison{query: Query{Kind: Chat, Text: "aabb"}, all: []Described{described(1, "aabb"), described(2, "abef"), described(3, "efgh")}, share: 1}
+	c.vector, _ = letters{}.EmbedQuery(t.Context(), c.query.Text)
+	ranking := []Hit{{1, logistic(40)}, {2, logistic(40)}, {3, logistic(-800)}}
+	c.judge(b, ranking)
+	for i, h := range ranking {
+		if !(h.Score >= 0 && h.Score <= 1) || i > 0 && h.Score > ranking[i-1].Score {
+			t.Errorf("scores %v, want falling from 1 to 0", ranking)
+		}
+	}
+}
