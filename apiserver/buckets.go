@@ -141,7 +141,7 @@ type deletedBucketBody struct {
 
 var docDeleteBucket = doc{
 	id: "deleteBucket", tag: "Buckets", summary: "Delete a bucket",
-	description: "Its memories move to the default bucket, General, which cannot be deleted.",
+	description: "Its memories move to the default bucket, General, which cannot be deleted. They are not compared with those of General, which can then have two memories with the same text and attributes.",
 	response:    example(`{"message":"Bucket deleted","movedCount":2}`),
 	errors:      []int{http.StatusNotFound, http.StatusConflict},
 }

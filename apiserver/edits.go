@@ -54,7 +54,8 @@ type updatedMemoryBody struct {
 var docUpdateMemory = doc{
 	id: "updateMemory", tag: "Memories", summary: "Edit a memory or move memories to another bucket",
 	description: "With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. " +
-		"With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.",
+		"With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`. " +
+		"Edited and moved memories are not compared with others: a bucket can then have two memories with the same text and attributes.",
 	request:  example(`{"memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the aisle seat on trains"}`),
 	response: example(`{"message":"Memory updated","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","version":2}`),
 	errors:   []int{http.StatusNotFound},

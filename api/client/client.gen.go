@@ -1790,7 +1790,7 @@ type ClientInterface interface {
 
 	// DeleteBucket Delete a bucket
 	//
-	// Its memories move to the default bucket, General, which cannot be deleted.
+	// Its memories move to the default bucket, General, which cannot be deleted. They are not compared with those of General, which can then have two memories with the same text and attributes.
 	//
 	// Scope: `write`.
 	//
@@ -2269,7 +2269,7 @@ type ClientInterface interface {
 
 	// UpdateMemoryWithBody Edit a memory or move memories to another bucket
 	//
-	// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
+	// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`. Edited and moved memories are not compared with others: a bucket can then have two memories with the same text and attributes.
 	//
 	// Scope: `write`.
 	//
@@ -2280,7 +2280,7 @@ type ClientInterface interface {
 
 	// UpdateMemory Edit a memory or move memories to another bucket
 	//
-	// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
+	// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`. Edited and moved memories are not compared with others: a bucket can then have two memories with the same text and attributes.
 	//
 	// Scope: `write`.
 	//
@@ -2428,7 +2428,7 @@ func (c *Requests) CreateBucket(ctx context.Context, params *CreateBucketParams,
 
 // DeleteBucket Delete a bucket
 //
-// Its memories move to the default bucket, General, which cannot be deleted.
+// Its memories move to the default bucket, General, which cannot be deleted. They are not compared with those of General, which can then have two memories with the same text and attributes.
 //
 // Scope: `write`.
 //
@@ -3377,7 +3377,7 @@ func (c *Requests) CreateMemoryV2(ctx context.Context, params *CreateMemoryV2Par
 
 // UpdateMemoryWithBody Edit a memory or move memories to another bucket
 //
-// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
+// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`. Edited and moved memories are not compared with others: a bucket can then have two memories with the same text and attributes.
 //
 // Scope: `write`.
 //
@@ -3398,7 +3398,7 @@ func (c *Requests) UpdateMemoryWithBody(ctx context.Context, contentType string,
 
 // UpdateMemory Edit a memory or move memories to another bucket
 //
-// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
+// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`. Edited and moved memories are not compared with others: a bucket can then have two memories with the same text and attributes.
 //
 // Scope: `write`.
 //

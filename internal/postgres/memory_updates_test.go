@@ -447,6 +447,27 @@ func TestDeleteBucketKeepsMemories(t *testing.T) {
 	wantKind(t, "DeleteBucket of the default", err, fault.Conflict)
 }
 
+// The memories of a deleted bucket are kept, even if the default bucket has one with the same text and attributes.
+func TestDeleteBucketKeepsEqualMemories(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	work := b.createBucket(t, scope, "Work")
+	for _, bucket := range []int64{0, work} {
+		m := newMemory("2026-05-03 The spare key hangs in the shed.")
+		m.Bucket = bucket
+		if created, err := b.Memories().Create(ctx, scope, m); err != nil || created.Duplicate {
+			t.Fatalf("Create = %+v, %v, want a new memory", created, err)
+		}
+	}
+	if moved, err := b.DeleteBucket(ctx, scope, work); err != nil || moved != 1 {
+		t.Fatalf("DeleteBucket = %d, %v, want 1", moved, err)
+	}
+	if all, _, err := b.Memories().List(ctx, scope, memory.Filter{Limit: 10}); err != nil || len(all) != 2 {
+		t.Errorf("%d memories, %v, want 2", len(all), err)
+	}
+}
+
 // An export with more versions of a memory than memory.MaxHistory could not be restored.
 func TestVersionsAreLimited(t *testing.T) {
 	t.Parallel()

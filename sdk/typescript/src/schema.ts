@@ -88,7 +88,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a bucket
-         * @description Its memories move to the default bucket, General, which cannot be deleted.
+         * @description Its memories move to the default bucket, General, which cannot be deleted. They are not compared with those of General, which can then have two memories with the same text and attributes.
          *
          *     Scope: `write`.
          */
@@ -683,7 +683,7 @@ export interface paths {
         put?: never;
         /**
          * Edit a memory or move memories to another bucket
-         * @description With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
+         * @description With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`. Edited and moved memories are not compared with others: a bucket can then have two memories with the same text and attributes.
          *
          *     Scope: `write`.
          */
