@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,9 +24,24 @@ func dropUnfinishedIndexes(ctx context.Context, pool *pgxpool.Pool, log *slog.Lo
 		return err
 	}
 	for _, index := range indexes {
+		if err := dropUnfinishedIndex(ctx, pool, log, version, index); err != nil {
+			return fmt.Errorf("drop unfinished index %s: %w", index.Name, mapError(err))
+		}
+	}
+	return nil
+}
+
+// dropUnfinishedIndex drops an index unless a build that was still running has completed it.
+func dropUnfinishedIndex(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, version int64, index unfinishedIndex) error {
+	for {
+		completing := false
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			// The lock waits for a build that is still running. It must be the first statement: the build waits for older snapshots.
-			if _, err := tx.Exec(ctx, "lock table only "+index.Table+" in share update exclusive mode"); err != nil {
+			_, err := tx.Exec(ctx, "lock table only "+index.Table+" in share update exclusive mode")
+			if err != nil {
+				return err
+			}
+			if completing, err = isCompleting(ctx, tx, index); err != nil || completing {
 				return err
 			}
 			indexes, err := unfinishedIndexes(ctx, tx, version)
@@ -36,11 +52,25 @@ func dropUnfinishedIndexes(ctx context.Context, pool *pgxpool.Pool, log *slog.Lo
 			_, err = tx.Exec(ctx, "drop index "+index.Name)
 			return err
 		})
-		if err != nil {
-			return fmt.Errorf("drop unfinished index %s: %w", index.Name, mapError(err))
+		if err != nil || !completing {
+			return err
+		}
+		log.InfoContext(ctx, "waiting for the build of an index", "index", index.Name, "table", index.Table)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(migrationRetry):
 		}
 	}
-	return nil
+}
+
+// isCompleting reports whether a transaction that changes the index has not ended. A build releases the lock of the table
+// before it commits that the index is valid, and until then "drop index" fails with "tuple concurrently updated".
+func isCompleting(ctx context.Context, tx pgx.Tx, index unfinishedIndex) (completing bool, err error) {
+	err = tx.QueryRow(ctx, `select exists (
+		select from pg_index i join pg_locks l on l.locktype = 'transactionid' and l.transactionid = i.xmax where i.indexrelid = to_regclass($1))`,
+		index.Name).Scan(&completing)
+	return completing, err
 }
 
 // unfinishedIndexes lists the invalid indexes of a schema with the version. Those of partitioned tables are not built

@@ -3,12 +3,15 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
 // holdSnapshot keeps concurrent builds of indexes from completing until release is called.
@@ -133,6 +136,107 @@ func TestMigrateAfterUnrecordedBuild(t *testing.T) {
 		t.Errorf("%d valid and %d invalid indexes, want 1 and 0", valid, invalid)
 	}
 }
+
+// A build releases the lock of the table before it commits. The index then cannot be dropped: "tuple concurrently updated".
+func TestMigrateWhileBuildCommits(t *testing.T) {
+	t.Parallel()
+	d, owner := createAt(t, 24)
+	commit := holdCommits(t, d, owner)
+	built := make(chan error, 1)
+	go func() {
+		built <- buildIndex(owner, "create index concurrently memories_id on memories (tenant_id, id)")(t.Context())
+	}()
+	awaitRow(t, owner, built, "select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database()) and not granted")
+	waiting := make(chan struct{}, 1)
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := postgres.Migrate(t.Context(), postgres.MigrateConfig{
+			OwnerURL: d.OwnerURL, AppRole: "mnemo_test_app", Log: slog.New(signalHandler{"waiting for the build of an index", waiting}),
+		})
+		migrated <- err
+	}()
+	for done := false; !done; {
+		select {
+		case <-waiting:
+			done = true
+		default:
+			if count(t, owner, "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'transactionid'") > 0 {
+				t.Error("the migration drops the index before the build has committed")
+				done = true
+			}
+		}
+	}
+	commit()
+	if err := <-built; err != nil {
+		t.Error(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
+	}
+	if valid, invalid := indexes(t, owner, "memories_id"); valid != 1 || invalid != 0 {
+		t.Errorf("%d valid and %d invalid indexes, want 1 and 0", valid, invalid)
+	}
+}
+
+// holdCommits keeps builds of indexes from committing until release is called.
+func holdCommits(t *testing.T, d postgrestest.Database, owner *pgxpool.Pool) (release func()) {
+	t.Helper()
+	name, err := pgx.ParseConfig(d.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := pgx.ParseConfig(testkit.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Database = name.Database
+	admin, err := pgx.ConnectConfig(t.Context(), config) // only a superuser can create event triggers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = admin.Close(t.Context()) }()
+	for _, sql := range []string{
+		"create schema hold", "grant usage on schema hold to public",
+		"create function hold.commits() returns event_trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(1); end $$",
+		"create event trigger hold_commits on ddl_command_end when tag in ('CREATE INDEX') execute function hold.commits()",
+	} {
+		if _, err := admin.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx, err := owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	release = func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }
+	t.Cleanup(release)
+	if _, err := tx.Exec(t.Context(), "select pg_advisory_xact_lock(1)"); err != nil {
+		t.Fatal(err)
+	}
+	return release
+}
+
+// signalHandler sends a signal for each log record with the message.
+type signalHandler struct {
+	message string
+	signals chan<- struct{}
+}
+
+func (signalHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h signalHandler) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == h.message {
+		select {
+		case h.signals <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+func (h signalHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h signalHandler) WithGroup(string) slog.Handler { return h }
 
 // Administrators may build indexes of their own during the migration, in another schema or by partition.
 func TestMigrateKeepsOtherIndexes(t *testing.T) {
