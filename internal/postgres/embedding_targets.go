@@ -117,6 +117,9 @@ func (d *DB) AdvanceEmbeddingTarget(ctx context.Context, id tenant.ID, p placeme
 // CutOver implements reembed.Store. A copy into a partition of the old generation ends.
 func (d *DB) CutOver(ctx context.Context, id tenant.ID) error {
 	err := d.leaveTarget(ctx, id, func(tx pgx.Tx, q *db.Queries, state placement.State) error {
+		if err := checkTargetReady(ctx, q, id, state); err != nil {
+			return err
+		}
 		if err := q.MovePlacementToGeneration(ctx, string(id)); err != nil {
 			return err
 		}
@@ -131,12 +134,32 @@ func (d *DB) CutOver(ctx context.Context, id tenant.ID) error {
 				return err
 			}
 		}
+		if next := state.Next.Placement; state.Rebuilding() && next.Indexed() {
+			// The rebuild was to confirm the units. No sweep does so, because the target contains them.
+			return d.copyUnits(ctx, tx, q, id, next.Location, next.PartitionID)
+		}
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("cut over to the next generation: %w", err)
 	}
 	return nil
+}
+
+// checkTargetReady returns ErrIncomplete if the target was lost after it was complete. A tenant that is being purged does not
+// complete it.
+func checkTargetReady(ctx context.Context, q *db.Queries, id tenant.ID, state placement.State) error {
+	if state.Next.Ready {
+		return nil
+	}
+	_, err := q.TenantPlacementKind(ctx, string(id))
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	return reembed.ErrIncomplete
 }
 
 // DiscardTarget implements reembed.Store.

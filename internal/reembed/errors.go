@@ -9,6 +9,8 @@ var (
 	ErrNone error = fault.New(fault.NotFound, "there has been no embedding migration")
 	// ErrRolledBack means that a rollback began after the migration was read.
 	ErrRolledBack error = fault.New(fault.Conflict, "the embedding migration was rolled back")
+	// ErrIncomplete means that a target was lost after it was complete.
+	ErrIncomplete error = fault.New(fault.Conflict, "the placement in the next generation is not complete")
 )
 
 // NotReversible refuses the rollback of a migration in a phase.

@@ -94,7 +94,8 @@ type Targets interface {
 	// placement was lost or the migration ended.
 	AdvanceEmbeddingTarget(ctx context.Context, t tenant.ID, p placement.Placement, cursor retrieve.UnitID, ready bool) (bool, error)
 	// CutOver makes the target the tenant's placement and commits the job that drops
-	// the old one.
+	// the old one. A rebuild of the old one continues in the target, because it has to
+	// confirm the units. It returns ErrIncomplete if the target is not complete.
 	CutOver(ctx context.Context, t tenant.ID) error
 	// DiscardTarget commits the job that drops the target.
 	DiscardTarget(ctx context.Context, t tenant.ID) error
