@@ -199,19 +199,19 @@ func (d *DB) leaveTarget(ctx context.Context, id tenant.ID, leave func(pgx.Tx, *
 // DeleteOtherVectors implements reembed.Store. It deletes in batches.
 func (d *DB) DeleteOtherVectors(ctx context.Context, id tenant.ID) error {
 	for after := int64(0); ; {
-		var ids []int64
+		var last int64
 		err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
 			state, err := readPlacement(ctx, q, id)
 			if err != nil || !state.Assigned() {
 				return err
 			}
-			ids, err = q.KeepGeneration(ctx, db.KeepGenerationParams{
+			last, err = q.KeepGeneration(ctx, db.KeepGenerationParams{
 				TenantID: string(id), GenerationID: int16(state.Generation), After: after, Batch: cleanupBatch,
 			})
-			if err == nil && len(ids) == 0 {
+			if err == nil && last == 0 {
 				err = q.DeleteCachedGenerations(ctx, db.DeleteCachedGenerationsParams{TenantID: string(id), GenerationID: int16(state.Generation)})
 			}
-			if err == nil && len(ids) == 0 {
+			if err == nil && last == 0 {
 				err = q.DeleteEmbeddingTarget(ctx, string(id))
 			}
 			return err
@@ -219,12 +219,10 @@ func (d *DB) DeleteOtherVectors(ctx context.Context, id tenant.ID) error {
 		if err != nil {
 			return fmt.Errorf("delete vectors of other generations: %w", err)
 		}
-		if len(ids) == 0 {
+		if last == 0 {
 			return nil
 		}
-		for _, unit := range ids {
-			after = max(after, unit)
-		}
+		after = last
 	}
 }
 

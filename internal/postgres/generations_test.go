@@ -252,3 +252,39 @@ func TestSweepEmbedsTextsThatTheNextModelRefused(t *testing.T) {
 		t.Errorf("Exact = %v, %+v, %v, want both units", hits, coverage, err)
 	}
 }
+
+// Other transactions delete all units of a batch while it waits for them. The vectors of later units are deleted nevertheless.
+func TestDeleteOtherVectorsBesideDeletions(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, id := t.Context(), b.users[0].Tenant
+	b.insertUnits(t, b.users[0], b.remember(t, b.users[0], "Many units.", nil), 1200, "now()")
+	b.remember(t, b.users[2], "A memory of another tenant.", nil)
+	exec(t, b.owner, "update units set embedding = '\\x0000', generation_id = 2")
+	if _, err := b.EnsurePlacement(ctx, id); err != nil { // in generation 1
+		t.Fatal(err)
+	}
+	tx, err := b.owner.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := tx.Exec(ctx, "delete from units where id in (select id from units where tenant_id = $1 order by id limit 500)", id); err != nil {
+		t.Fatal(err)
+	}
+	deleted := make(chan error, 1)
+	go func() { deleted <- b.DeleteOtherVectors(ctx, id) }()
+	awaitRow(t, b.owner, deleted, "select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and l.locktype = 'transactionid' and not l.granted")
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-deleted; err != nil {
+		t.Fatal(err)
+	}
+	if n := b.number(t, "select count(*) from units where tenant_id = $1 and generation_id = 2", id); n != 0 {
+		t.Errorf("%d units have vectors of the other generation, want none", n)
+	}
+	if n := b.number(t, "select count(*) from units where tenant_id <> $1 and generation_id = 2", id); n != 1 {
+		t.Errorf("%d units of the other tenant have vectors of that generation, want 1", n)
+	}
+}

@@ -204,50 +204,41 @@ func (q *Queries) IsEmbeddingTarget(ctx context.Context, arg IsEmbeddingTargetPa
 	return exists, err
 }
 
-const keepGeneration = `-- name: KeepGeneration :many
-update units u set
-    indexed_at = case when case $1::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end is not null
-        then u.indexed_at end,
-    embedding = case $1::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end,
-    generation_id = $1::smallint, next_embedding = null, next_generation_id = null
-where u.tenant_id = $2 and u.id in (
-    select o.id from units o where o.tenant_id = $2 and o.id > $3
-        and (o.next_generation_id is not null or o.embedding is not null and o.generation_id is distinct from $1::smallint)
-    order by o.id limit $4)
-returning u.id
+const keepGeneration = `-- name: KeepGeneration :one
+with batch as materialized (
+    select o.id from units o where o.tenant_id = $1 and o.id > $2
+        and (o.next_generation_id is not null or o.embedding is not null and o.generation_id is distinct from $3::smallint)
+    order by o.id limit $4
+), kept as (
+    update units u set
+        indexed_at = case when case $3::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end is not null
+            then u.indexed_at end,
+        embedding = case $3::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end,
+        generation_id = $3::smallint, next_embedding = null, next_generation_id = null
+    from batch b where u.tenant_id = $1 and u.id = b.id
+)
+select coalesce(max(id), 0)::bigint from batch
 `
 
 type KeepGenerationParams struct {
-	GenerationID int16
 	TenantID     string
 	After        int64
+	GenerationID int16
 	Batch        int32
 }
 
-// Deletes the vectors of other generations from a batch of units. A unit without a vector is no longer confirmed, so that sweeps embed it.
-func (q *Queries) KeepGeneration(ctx context.Context, arg KeepGenerationParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, keepGeneration,
-		arg.GenerationID,
+// Deletes the vectors of other generations from a batch of units, and returns the last id of the batch, 0 if it is empty. Other transactions
+// may delete its units meanwhile. A unit without a vector is no longer confirmed, so that sweeps embed it.
+func (q *Queries) KeepGeneration(ctx context.Context, arg KeepGenerationParams) (int64, error) {
+	row := q.db.QueryRow(ctx, keepGeneration,
 		arg.TenantID,
 		arg.After,
+		arg.GenerationID,
 		arg.Batch,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []int64{}
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const latestEmbeddingMigration = `-- name: LatestEmbeddingMigration :many

@@ -81,18 +81,22 @@ update embedding_targets set state = 'cleaning' where tenant_id = @tenant_id;
 -- name: DeleteEmbeddingTarget :exec
 delete from embedding_targets where tenant_id = @tenant_id and state = 'cleaning';
 
--- name: KeepGeneration :many
--- Deletes the vectors of other generations from a batch of units. A unit without a vector is no longer confirmed, so that sweeps embed it.
-update units u set
-    indexed_at = case when case @generation_id::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end is not null
-        then u.indexed_at end,
-    embedding = case @generation_id::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end,
-    generation_id = @generation_id::smallint, next_embedding = null, next_generation_id = null
-where u.tenant_id = @tenant_id and u.id in (
+-- name: KeepGeneration :one
+-- Deletes the vectors of other generations from a batch of units, and returns the last id of the batch, 0 if it is empty. Other transactions
+-- may delete its units meanwhile. A unit without a vector is no longer confirmed, so that sweeps embed it.
+with batch as materialized (
     select o.id from units o where o.tenant_id = @tenant_id and o.id > @after
         and (o.next_generation_id is not null or o.embedding is not null and o.generation_id is distinct from @generation_id::smallint)
-    order by o.id limit @batch)
-returning u.id;
+    order by o.id limit @batch
+), kept as (
+    update units u set
+        indexed_at = case when case @generation_id::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end is not null
+            then u.indexed_at end,
+        embedding = case @generation_id::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end,
+        generation_id = @generation_id::smallint, next_embedding = null, next_generation_id = null
+    from batch b where u.tenant_id = @tenant_id and u.id = b.id
+)
+select coalesce(max(id), 0)::bigint from batch;
 
 -- name: ProbeUsers :many
 -- Users with enough units in both generations, by kind.
