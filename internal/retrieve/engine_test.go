@@ -30,7 +30,7 @@ type stores struct {
 	times    map[UnitID]time.Time
 	headings map[UnitID]string
 	unsaved  map[UnitID]bool // without a vector in the database
-	within   []Query // lexical queries with a time window
+	within   []Query         // lexical queries with a time window
 
 	lexicalErr, exactErr, scoreErr, describeErr, resolveErr, indexErr, embedErr error
 	indexHangs                                                                  bool
