@@ -27,14 +27,14 @@ type ingestConversation struct {
 }
 
 type ingestMessage struct {
-	ID        *string `json:"id" minLength:"1" maxLength:"500"`
+	ID        *string `json:"id" minLength:"1" maxLength:"500" doc:"Unique within the conversation. A message replaces an earlier one with the same id, even in the same request."`
 	Role      *string `json:"role" enum:"human,user,assistant,ai,model,bot,system,tool"`
 	Content   *string `json:"content"`
 	CreatedAt *string `json:"createdAt" format:"date-time"`
 }
 
 type ingestOutput struct {
-	ImportStatus string `header:"X-Import-Status" doc:"failed if the conversation was not stored; absent otherwise. The import has the reason."`
+	ImportStatus string `header:"X-Import-Status" enum:"failed" doc:"failed if the conversation was not stored; absent otherwise. The import has the reason."`
 	Body         ingestedBody
 }
 
@@ -58,7 +58,7 @@ type ingestedConversation struct {
 var docIngestConversation = doc{
 	id: "ingestConversation", tag: tagChats, summary: "Ingest a conversation",
 	links: map[string]string{"getConversation.conversationId": "/conversationId", "getImport.importId": "/importId"},
-	description: "Adds new messages and replaces changed ones by id; messages missing from the request are kept. " +
+	description: "Adds new messages and replaces changed ones by id; messages missing from the request are kept. Of several messages in a request with the same id, only the last is stored. " +
 		"Passages that a recall returned are stored, but searches find only their originals. " +
 		"A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: " +
 		"the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.",

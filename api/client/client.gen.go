@@ -876,10 +876,12 @@ type IngestConversation struct {
 
 // IngestMessage defines model for IngestMessage.
 type IngestMessage struct {
-	Content   string            `json:"content"`
-	CreatedAt time.Time         `json:"createdAt"`
-	ID        string            `json:"id"`
-	Role      IngestMessageRole `json:"role"`
+	Content   string    `json:"content"`
+	CreatedAt time.Time `json:"createdAt"`
+
+	// ID Unique within the conversation. A message replaces an earlier one with the same id, even in the same request.
+	ID   string            `json:"id"`
+	Role IngestMessageRole `json:"role"`
 }
 
 // IngestMessageRole defines model for IngestMessage.Role.
@@ -1930,7 +1932,7 @@ type ClientInterface interface {
 
 	// IngestConversationWithBody Ingest a conversation
 	//
-	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
+	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Of several messages in a request with the same id, only the last is stored. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
 	//
 	// Scope: `write`.
 	//
@@ -1941,7 +1943,7 @@ type ClientInterface interface {
 
 	// IngestConversation Ingest a conversation
 	//
-	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
+	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Of several messages in a request with the same id, only the last is stored. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
 	//
 	// Scope: `write`.
 	//
@@ -2708,7 +2710,7 @@ func (c *Requests) FollowImport(ctx context.Context, importID string, params *Fo
 
 // IngestConversationWithBody Ingest a conversation
 //
-// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
+// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Of several messages in a request with the same id, only the last is stored. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
 //
 // Scope: `write`.
 //
@@ -2729,7 +2731,7 @@ func (c *Requests) IngestConversationWithBody(ctx context.Context, params *Inges
 
 // IngestConversation Ingest a conversation
 //
-// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
+// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Of several messages in a request with the same id, only the last is stored. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
 //
 // Scope: `write`.
 //

@@ -281,7 +281,7 @@ export interface paths {
         put?: never;
         /**
          * Ingest a conversation
-         * @description Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
+         * @description Adds new messages and replaces changed ones by id; messages missing from the request are kept. Of several messages in a request with the same id, only the last is stored. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens, or that would grow beyond 32 MiB or 100,000 messages, is accepted, but its import fails: the response has `X-Import-Status: failed`, nothing of the request is stored, and the import `importId` has the reason. At most 50 MiB per request.
          *
          *     Scope: `write`.
          */
@@ -1141,6 +1141,7 @@ export interface components {
             content: string;
             /** Format: date-time */
             createdAt: string;
+            /** @description Unique within the conversation. A message replaces an earlier one with the same id, even in the same request. */
             id: string;
             /** @enum {string} */
             role: "human" | "user" | "assistant" | "ai" | "model" | "bot" | "system" | "tool";
@@ -3147,7 +3148,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    "X-Import-Status"?: string;
+                    "X-Import-Status"?: "failed";
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };

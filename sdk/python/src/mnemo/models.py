@@ -283,6 +283,9 @@ class IngestMessage(Model):
     content: str
     created_at: AwareDatetime
     id: str
+    """
+    Unique within the conversation. A message replaces an earlier one with the same id, even in the same request.
+    """
     role: str
 
 
