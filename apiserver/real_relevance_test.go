@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // smallHistory are conversations about different things: a title, and messages of the user and the assistant in turn.
@@ -21,9 +19,12 @@ var smallHistory = map[string][]string{
 	"Three days in Lisbon":         {"What should I see in Lisbon?", "Alfama, Belem and the tram 28.", "Where do we eat?", "In Cacilhas, across the river."},
 }
 
-// storeSmallHistory ingests smallHistory and returns the number of its messages.
-func (h *testServer) storeSmallHistory(t *testing.T, token string) (messages int) {
+// findsOnlyRelevant: in a small account, a search returns neither everything, nor irrelevant messages ahead of the memory that
+// answers, and memories in other scripts hide nothing.
+func (h *testServer) findsOnlyRelevant(t *testing.T, s realStores) {
 	t.Helper()
+	token := s.tenant(t, "small", "alice", false)
+	messages := 0
 	for title, texts := range smallHistory {
 		var list []string
 		for i, text := range texts {
@@ -33,42 +34,6 @@ func (h *testServer) storeSmallHistory(t *testing.T, token string) (messages int
 		h.ok(t, token, "POST", "/api/chat-history/ingest/custom-online",
 			fmt.Sprintf(`{"conversation":{"id":%q,"title":%q,"createdAt":"2026-06-01T12:00:00Z","messages":[%s]}}`, title, title, strings.Join(list, ",")))
 	}
-	return messages
-}
-
-// findsOnlyRelevantWithoutVector: a message without a vector, as while the embedding model is unavailable, is found by its words and makes no
-// other message relevant.
-func (h *testServer) findsOnlyRelevantWithoutVector(t *testing.T, s realStores) {
-	t.Helper()
-	const name, best = "novector", "Stay three nights in Stone Town and four at the beach in Paje."
-	token := s.tenant(t, name, "alice", false)
-	messages := h.storeSmallHistory(t, token)
-	h.holds(t, s, name, messages)
-	conn, err := pgx.Connect(t.Context(), s.ownerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	done, err := conn.Exec(t.Context(), `update units u set embedding = null, generation_id = null, indexed_at = null from messages m
-		where m.text = $1 and u.tenant_id = m.tenant_id and u.conversation_id = m.conversation_id and u.seq = m.seq and u.tenant_id = $2`, best, s.spec(name).ID)
-	if err != nil || done.RowsAffected() != 1 {
-		t.Fatalf("removed the vectors of %d units, want 1: %v", done.RowsAffected(), err)
-	}
-	results := h.ok(t, token, "POST", "/api/chat-history/search", `{"query":"Stone Town","limit":50}`).json(t)["results"].([]any)
-	if len(results) == 0 || len(results) > messages/2 {
-		t.Fatalf("the search found %d of %d messages, want fewer", len(results), messages)
-	}
-	if got := results[0].(map[string]any)["text"]; got != best {
-		t.Errorf("the search found %q first, want %q", got, best)
-	}
-}
-
-// findsOnlyRelevant: in a small account, a search returns neither everything, nor irrelevant messages ahead of the memory that
-// answers, and memories in other scripts hide nothing.
-func (h *testServer) findsOnlyRelevant(t *testing.T, s realStores) {
-	t.Helper()
-	token := s.tenant(t, "small", "alice", false)
-	messages := h.storeSmallHistory(t, token)
 	for _, text := range []string{"2026-06-03 I keep receipts in the blue folder.", "Tom prefers books to games.", "I have a gray cat called Mia.", "I learn Portuguese on Tuesdays."} {
 		h.ok(t, token, "POST", "/api/memory", fmt.Sprintf(`{"text":%q}`, text))
 	}

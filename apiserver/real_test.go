@@ -295,10 +295,6 @@ func (h *testServer) fulfilsContract(t *testing.T, s realStores) {
 		t.Parallel()
 		h.findsOnlyRelevant(t, s)
 	})
-	t.Run("RelevanceWithoutVector", func(t *testing.T) {
-		t.Parallel()
-		h.findsOnlyRelevantWithoutVector(t, s)
-	})
 	t.Run("ImportOnce", func(t *testing.T) {
 		t.Parallel()
 		h.importsOnce(t, s)

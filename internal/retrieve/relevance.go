@@ -126,21 +126,25 @@ func judgeTogether(ranking []Hit, units map[UnitID]Described, noise, margin func
 		f[relBest], f[relNoise] = margin(h), noise(h)
 		first = max(first, learnedRelevance.logit(f))
 	}
+	type place struct {
+		conversation string
+		seq          int
+	}
 	fall := learnedRelevance.Fall
-	margins, covered := map[position]float64{}, map[position]float64{}
-	for i, m := range comparableMargins(ranking, units, margin, coverage) {
-		d := units[ranking[i].ID]
+	margins, covered := map[place]float64{}, map[place]float64{}
+	for i, h := range ranking {
 		for distance := -Neighbors; distance <= Neighbors; distance++ {
-			at := position{d.Owner, d.Seq + distance}
-			if most, known := margins[at]; !known || m > most {
-				margins[at] = m
+			at := place{units[h.ID].Owner, units[h.ID].Seq + distance}
+			m, known := margins[at]
+			if margins[at] = margin(h); known {
+				margins[at] = max(m, margin(h))
 			}
 			covered[at] = max(covered[at], coverage[i])
 		}
 	}
 	sums := make([]float64, len(ranking))
 	for i, h := range ranking {
-		at := position{units[h.ID].Owner, units[h.ID].Seq}
+		at := place{units[h.ID].Owner, units[h.ID].Seq}
 		sums[i] = fall.Ranking*math.Log(oddsOf(h.Score)) + fall.Margin*margins[at] + fall.Covered*covered[at]
 	}
 	most, best := slices.Max(sums), math.Inf(-1)
@@ -148,26 +152,6 @@ func judgeTogether(ranking []Hit, units map[UnitID]Described, noise, margin func
 		best = max(best, sum)
 		ranking[i].Score = logistic(first) * math.Exp(best-most)
 	}
-}
-
-// comparableMargins returns the margin of each message. One without a vector that contains terms of the question has that of the best
-// one: its words decide how relevant the others are in comparison.
-func comparableMargins(ranking []Hit, units map[UnitID]Described, margin func(Hit) float64, coverage []float64) []float64 {
-	out := make([]float64, len(ranking))
-	var unknown []int
-	best := math.Inf(-1)
-	for i, h := range ranking {
-		out[i] = margin(h)
-		if len(units[h.ID].Vector) > 0 || coverage[i] == 0 {
-			best = max(best, out[i])
-		} else {
-			unknown = append(unknown, i)
-		}
-	}
-	for _, i := range unknown {
-		out[i] = max(out[i], best)
-	}
-	return out
 }
 
 // judgeEach judges every memory alone. One that ranks above another is at least as

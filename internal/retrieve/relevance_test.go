@@ -224,30 +224,6 @@ func TestJudgeEachRankOfMessages(t *testing.T) {
 	}
 }
 
-// A message without a vector contains all words of the question. It cannot be compared with others, which does not make them as relevant.
-func TestJudgeBelowMessageWithoutVector(t *testing.T) {
-	t.Parallel()
-	b, err := measure(t.Context(), letters{}, distinctPairs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.scale[Chat] /= 10 // the cosines of most models differ as little
-	list := []Described{described(1, "We stay in Stone Town"), described(2, "My bicycle has a flat tire"), described(3, "About 3000 euros")}
-	for i := range list {
-		list[i].Owner = list[i].Text // of different conversations
-	}
-	list[0].Vector = nil
-	c := comparison{query: Query{Kind: Chat, Text: "Stone Town"}, all: list, share: 1}
-	c.vector, _ = letters{}.EmbedQuery(t.Context(), c.query.Text)
-	ranking := []Hit{{1, logistic(3)}, {2, logistic(2)}, {3, logistic(-6)}}
-	c.judge(b, ranking)
-	for i, want := range []bool{true, false, false} {
-		if got := ranking[i].Score >= DefaultMinScore; got != want {
-			t.Errorf("message %d has score %.3f, want relevant %t", ranking[i].ID, ranking[i].Score, want)
-		}
-	}
-}
-
 // The noise of candidates that are not compared counts.
 func TestJudgeShare(t *testing.T) {
 	t.Parallel()
