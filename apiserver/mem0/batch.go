@@ -71,7 +71,7 @@ func (e *Endpoint) updateBatch(ctx context.Context, r Request) (any, error) {
 		for _, m := range o.memories {
 			to, err := changeOf(m, changes[m.ID])
 			if err != nil {
-				return nil, ofChange(err, slices.Index(ids, m.ID))
+				return nil, changeError(err, slices.Index(ids, m.ID))
 			}
 			all = append(all, change{o.who, to})
 		}
@@ -84,8 +84,8 @@ func (e *Endpoint) updateBatch(ctx context.Context, r Request) (any, error) {
 	return messageOut{fmt.Sprintf("Successfully updated %d memories", n)}, nil
 }
 
-// ofChange names the change of an error.
-func ofChange(err error, i int) error {
+// changeError returns the error of a change, with its index in the request.
+func changeError(err error, i int) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		err = f.WithFieldNames(FieldNames)
 	}

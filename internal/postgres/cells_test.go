@@ -9,7 +9,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
-	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -127,20 +126,9 @@ func TestEmbeddingTargetIsInTheCell(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	id, _ := b.inCell(t, "eu")
-	generation, err := b.EnsureGeneration(t.Context(), placement.Generation{Model: "next", Dimensions: 8}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.StartEmbeddingMigration(t.Context(), generation, reembed.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := b.LatestEmbeddingMigration(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := b.EnsureEmbeddingTarget(t.Context(), m, id)
-	if err != nil || next.Placement.Cell != "eu" {
-		t.Fatalf("EnsureEmbeddingTarget = %+v, %v, want cell eu", next, err)
+	next := b.startEmbeddingTarget(t, id)
+	if next.Placement.Cell != "eu" {
+		t.Fatalf("EnsureEmbeddingTarget = %+v, want cell eu", next)
 	}
 	b.setPartitionID(t, next.Placement.Location, 9)
 	if got := b.placement(t).Next.Placement.PartitionID; got != 9 {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/reembed"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// startEmbeddingTarget starts a migration of the first tenant to another model, with a partition that has the id 5 and is complete.
-func (b *testBundle) startEmbeddingTarget(t *testing.T) placement.Next {
+// startEmbeddingTarget starts a migration to another model, and returns the placement of a tenant in it.
+func (b *testBundle) startEmbeddingTarget(t *testing.T, id tenant.ID) placement.Next {
 	t.Helper()
-	id := b.users[0].Tenant
 	generation, err := b.EnsureGeneration(t.Context(), placement.Generation{Model: "next", Dimensions: 8}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -30,9 +30,16 @@ func (b *testBundle) startEmbeddingTarget(t *testing.T) placement.Next {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return target
+}
+
+// copyToEmbeddingTarget starts a migration to another model whose partition for the tenant has the id 5 and is copied up to unit 77.
+func (b *testBundle) copyToEmbeddingTarget(t *testing.T, id tenant.ID, ready bool) placement.Next {
+	t.Helper()
+	target := b.startEmbeddingTarget(t, id)
 	b.setPartitionID(t, target.Placement.Location, 5)
 	target.Placement.PartitionID = 5
-	if valid, err := b.AdvanceEmbeddingTarget(t.Context(), id, target.Placement, 77, true); err != nil || !valid {
+	if valid, err := b.AdvanceEmbeddingTarget(t.Context(), id, target.Placement, 77, ready); err != nil || !valid {
 		t.Fatalf("AdvanceEmbeddingTarget = %t, %v", valid, err)
 	}
 	return target
@@ -60,7 +67,7 @@ func TestCutOverDuringRebuild(t *testing.T) {
 			t.Parallel()
 			b := setup(t, nil)
 			id, p := assignPlacement(t, b)
-			target := b.startEmbeddingTarget(t)
+			target := b.copyToEmbeddingTarget(t, id, true)
 			lose(t, b, p)
 			if n := b.number(t, "select count(*) from units where tenant_id = $1 and indexed_at is null", id); n == 0 {
 				t.Fatal("every unit counts as indexed after the loss")
@@ -90,7 +97,7 @@ func TestCutOverAwaitsLostTarget(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	id, p := assignPlacement(t, b)
-	target := b.startEmbeddingTarget(t)
+	target := b.copyToEmbeddingTarget(t, id, true)
 	b.setPartitionID(t, target.Placement.Location, 6)
 	if err := b.CutOver(t.Context(), id); !errors.Is(err, reembed.ErrIncomplete) {
 		t.Errorf("CutOver = %v, want %v", err, reembed.ErrIncomplete)
@@ -115,7 +122,7 @@ func TestCutOverOfPurgedTenant(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	id, p := assignPlacement(t, b)
-	target := b.startEmbeddingTarget(t)
+	target := b.copyToEmbeddingTarget(t, id, true)
 	b.setPartitionID(t, target.Placement.Location, 6)
 	exec(t, b.owner, fmt.Sprintf("update tenants set state = 'purging' where id = '%s'", id))
 	if err := b.CutOver(t.Context(), id); err != nil {

@@ -118,14 +118,27 @@ func TestMigrateAfterUnrecordedBuild(t *testing.T) {
 	t.Parallel()
 	d, owner := createAt(t, 24)
 	release := holdSnapshot(t, owner)
-	built := make(chan error, 1)
-	go func() {
-		built <- buildIndex(owner, "create index concurrently memories_id on memories (tenant_id, id)")(t.Context())
-	}()
+	built := startMemoryIndex(t, owner)
 	awaitRow(t, owner, built, building)
 	migrated := startMigrate(t.Context(), d)
 	awaitRow(t, owner, migrated, "select from pg_locks where relation = 'memories'::regclass and not granted")
 	release()
+	awaitMigratedIndex(t, owner, built, migrated)
+}
+
+// startMemoryIndex starts a build of the index memories_id.
+func startMemoryIndex(t *testing.T, owner *pgxpool.Pool) <-chan error {
+	t.Helper()
+	built := make(chan error, 1)
+	go func() {
+		built <- buildIndex(owner, "create index concurrently memories_id on memories (tenant_id, id)")(t.Context())
+	}()
+	return built
+}
+
+// awaitMigratedIndex waits until the build and the migration have succeeded, and fails unless memories_id is valid.
+func awaitMigratedIndex(t *testing.T, owner *pgxpool.Pool, built, migrated <-chan error) {
+	t.Helper()
 	if err := <-built; err != nil {
 		t.Error(err)
 	}
@@ -142,10 +155,7 @@ func TestMigrateWhileBuildCommits(t *testing.T) {
 	t.Parallel()
 	d, owner := createAt(t, 24)
 	commit := holdCommits(t, d, owner)
-	built := make(chan error, 1)
-	go func() {
-		built <- buildIndex(owner, "create index concurrently memories_id on memories (tenant_id, id)")(t.Context())
-	}()
+	built := startMemoryIndex(t, owner)
 	awaitRow(t, owner, built, "select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database()) and not granted")
 	waiting := make(chan struct{}, 1)
 	migrated := make(chan error, 1)
@@ -167,15 +177,7 @@ func TestMigrateWhileBuildCommits(t *testing.T) {
 		}
 	}
 	commit()
-	if err := <-built; err != nil {
-		t.Error(err)
-	}
-	if err := <-migrated; err != nil {
-		t.Fatal(err)
-	}
-	if valid, invalid := indexes(t, owner, "memories_id"); valid != 1 || invalid != 0 {
-		t.Errorf("%d valid and %d invalid indexes, want 1 and 0", valid, invalid)
-	}
+	awaitMigratedIndex(t, owner, built, migrated)
 }
 
 // holdCommits keeps builds of indexes from committing until release is called.

@@ -12,7 +12,6 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
-	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -382,26 +381,7 @@ func TestLeaveIndexDuringMigrationToAnotherModel(t *testing.T) {
 	d := postgrestest.Create(t)
 	b, unindexed := setupIn(t, d, nil), postgrestest.OpenUnindexed(t, d)
 	id, p := assignPlacement(t, b)
-	generation, err := b.EnsureGeneration(t.Context(), placement.Generation{Model: "next", Dimensions: 8}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.StartEmbeddingMigration(t.Context(), generation, reembed.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := b.LatestEmbeddingMigration(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := b.EnsureEmbeddingTarget(t.Context(), m, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.setPartitionID(t, target.Placement.Location, 5)
-	target.Placement.PartitionID = 5
-	if valid, err := b.AdvanceEmbeddingTarget(t.Context(), id, target.Placement, 77, false); err != nil || !valid {
-		t.Fatalf("AdvanceEmbeddingTarget = %t, %v", valid, err)
-	}
+	target := b.copyToEmbeddingTarget(t, id, false)
 	state, err := unindexed.ReconcilePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -422,7 +402,7 @@ func TestLeaveIndexDuringMigrationToAnotherModel(t *testing.T) {
 	if err := b.CutOver(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if state := b.getPlacement(t, id); state.Current.Location != nowhere.Location || state.Generation != generation {
+	if state := b.getPlacement(t, id); state.Current.Location != nowhere.Location || state.Generation != target.Generation {
 		t.Errorf("placement is %+v, want %+v in the next generation", state, nowhere)
 	}
 	if n := b.jobs(t, "placement.drop"); n != 4 {
@@ -449,22 +429,11 @@ func TestMigrateToAnotherModelWithoutIndex(t *testing.T) {
 	if _, err := unindexed.EnsurePlacement(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	generation, err := b.EnsureGeneration(t.Context(), placement.Generation{Model: "next", Dimensions: 8}, false)
-	if err != nil {
-		t.Fatal(err)
+	next := b.startEmbeddingTarget(t, id)
+	if next.Placement.Indexed() {
+		t.Fatalf("EnsureEmbeddingTarget = %+v, want no index", next)
 	}
-	if err := b.StartEmbeddingMigration(t.Context(), generation, reembed.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := b.LatestEmbeddingMigration(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := b.EnsureEmbeddingTarget(t.Context(), m, id)
-	if err != nil || next.Placement.Indexed() {
-		t.Fatalf("EnsureEmbeddingTarget = %+v, %v, want no index", next, err)
-	}
-	want := []placement.Target{{Location: b.getPlacement(t, id).Current.Location, Generation: 1}, {Location: next.Placement.Location, Generation: generation}}
+	want := []placement.Target{{Location: b.getPlacement(t, id).Current.Location, Generation: 1}, {Location: next.Placement.Location, Generation: next.Generation}}
 	if diff := cmp.Diff(want, b.getPlacement(t, id).Targets()); diff != "" {
 		t.Errorf("targets (-want +got):\n%s", diff)
 	}

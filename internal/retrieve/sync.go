@@ -19,7 +19,7 @@ const (
 	saveBatch  = 64  // units embedded before their vectors are saved, with the confirmation that the index contains them
 	embedBatch = 16  // texts embedded at a time
 	maxRounds  = 5   // attempts for units that change concurrently
-	// keepTimeout bounds the save of vectors after an attempt has ended.
+	// keepTimeout limits the time to save vectors after an attempt has ended.
 	keepTimeout = 10 * time.Second
 )
 

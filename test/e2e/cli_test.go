@@ -32,6 +32,19 @@ func cli(t *testing.T, url, token string, args ...string) (out, errs string, cod
 	return stdout.String(), stderr.String(), code
 }
 
+// succeeding returns a function that runs a command, which must succeed, and returns its output.
+func succeeding(t *testing.T, url, token string) func(args ...string) string {
+	t.Helper()
+	return func(args ...string) string {
+		t.Helper()
+		out, errs, code := cli(t, url, token, args...)
+		if code != 0 {
+			t.Fatalf("mnemo %s: exit %d: %s%s", strings.Join(args, " "), code, out, errs)
+		}
+		return out
+	}
+}
+
 const claudeExport = `[{"uuid":"11111111-1111-4111-8111-111111111111","name":"Glacier walk","created_at":"2026-02-01T10:00:00Z","updated_at":"2026-02-01T10:05:00Z",` +
 	`"chat_messages":[{"uuid":"21111111-1111-4111-8111-111111111111","sender":"human","text":"What do I wear on a glacier?","created_at":"2026-02-01T10:00:00Z"},` +
 	`{"uuid":"31111111-1111-4111-8111-111111111111","sender":"assistant","text":"Crampons and sun glasses.","created_at":"2026-02-01T10:00:10Z"}]}]`
@@ -41,14 +54,7 @@ func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	applyTenant(t, "cli", "")
 	url, token := platform.env["MNEMO_URL"], secret(t, "cli", "alice", "token")
-	run := func(args ...string) string {
-		t.Helper()
-		out, errs, code := cli(t, url, token, args...)
-		if code != 0 {
-			t.Fatalf("mnemo %s: exit %d: %s%s", strings.Join(args, " "), code, out, errs)
-		}
-		return out
-	}
+	run := succeeding(t, url, token)
 	remembered := run("remember", "2026-05-03 The spare key hangs in the shed.")
 	if !strings.HasPrefix(remembered, "remembered as ") {
 		t.Errorf("remember printed %q", remembered)
@@ -203,14 +209,7 @@ func TestCommandLinePages(t *testing.T) {
 	t.Parallel()
 	applyTenant(t, "pages", "  quota: {listTokens: 30}\n")
 	url, token := platform.env["MNEMO_URL"], secret(t, "pages", "alice", "token")
-	run := func(args ...string) string {
-		t.Helper()
-		out, errs, code := cli(t, url, token, args...)
-		if code != 0 {
-			t.Fatalf("mnemo %s: exit %d: %s%s", strings.Join(args, " "), code, out, errs)
-		}
-		return out
-	}
+	run := succeeding(t, url, token)
 	for i := range 8 {
 		run("remember", fmt.Sprintf("2026-05-0%d The spare key of shed %d hangs in the hall.", i+1, i+1))
 	}
