@@ -247,6 +247,16 @@ func (b *tab) click(selector string) {
 	b.do(chromedp.ScrollIntoView(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
 }
 
+// copies clicks a copy button and waits for its confirmation, which is visible for two seconds: on a busy machine, less
+// than between two looks.
+func (b *tab) copies(selector string) {
+	b.t.Helper()
+	b.eval(`{ const button = document.querySelector(`+quote(selector)+`); window.copied = false;
+		new MutationObserver(() => { if (button.textContent === "Copied") window.copied = true; }).observe(button, {childList: true}); }`, nil)
+	b.click(selector)
+	b.until("window.copied", "see Copied")
+}
+
 // fill replaces the text of a field by typing.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()

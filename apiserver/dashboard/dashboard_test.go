@@ -377,8 +377,7 @@ func replacesToken(t *testing.T, s *site, b *browser) {
 			t.Errorf("the new token: %d %s", status, body)
 		}
 	}
-	tab.click(".secret button")
-	tab.sees("Copied")
+	tab.copies(".secret button")
 	tab.eval(`document.querySelector("#new-token").textContent = "mn_5rT0kXq9VbYw2ZcL8sHdJfG3nPeUaM7i0A1b2C"`, nil)
 	tab.looks("access-new")
 	other.open("/connect")

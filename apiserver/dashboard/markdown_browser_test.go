@@ -40,8 +40,7 @@ func readsMarkdown(t *testing.T, s *site, b *browser) {
 	}
 	tab.looks("conversation-formatted")
 	tab.eval(`document.querySelector(".prose .snippet button").focus()`, nil)
-	tab.click(".prose .snippet button")
-	tab.sees("Copied")
+	tab.copies(".prose .snippet button")
 	tab.click("form.actions a.quiet")
 	tab.sees("| NJ 490 | Hamburg | 59 € |")
 	tab.click("form.actions a.quiet")
