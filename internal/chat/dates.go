@@ -40,7 +40,14 @@ var layouts = []string{
 }
 
 // Stamp formats a time as in all responses: RFC 3339, UTC, milliseconds.
-func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func Stamp(t time.Time) string {
+	t = t.UTC()
+	var buffer [len("-292277022399-01-01T00:00:00.000Z")]byte
+	out := t.AppendFormat(buffer[:0], time.RFC3339) // unlike other layouts, it is not parsed
+	ms := t.Nanosecond() / int(time.Millisecond)
+	out[len(out)-1] = '.' // replaces the Z
+	return string(append(out, byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z'))
+}
 
 // ParseTime parses an ISO 8601 date or time and reports whether it is a date
 // without a time. Dates, and times without a zone, are in the given zone.
