@@ -18,8 +18,8 @@ var _ retrieve.Units = (*DB)(nil)
 // Load implements retrieve.Units.
 func (d *DB) Load(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]retrieve.OwnedUnit, error) {
 	var out []retrieve.OwnedUnit
-	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) error {
-		rows, err := q.LoadUnits(ctx, db.LoadUnitsParams{TenantID: string(t), Ids: int64s(ids)})
+	err := d.readTenant(ctx, t, func(tx db.DBTX, _ *db.Queries) error {
+		rows, err := db.New(withGenericPlan(tx)).LoadUnits(ctx, db.LoadUnitsParams{TenantID: string(t), Ids: int64s(ids)})
 		out = collect(rows, toOwnedUnit)
 		return err
 	})
@@ -146,8 +146,8 @@ func (d *DB) Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit
 // LiveOf implements retrieve.Units.
 func (d *DB) LiveOf(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]retrieve.UnitID, error) {
 	var out []retrieve.UnitID
-	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) error {
-		live, err := q.LiveUnitsOf(ctx, db.LiveUnitsOfParams{TenantID: string(t), Ids: int64s(ids)})
+	err := d.readTenant(ctx, t, func(tx db.DBTX, _ *db.Queries) error {
+		live, err := db.New(withGenericPlan(tx)).LiveUnitsOf(ctx, db.LiveUnitsOfParams{TenantID: string(t), Ids: int64s(ids)})
 		out = unitIDs(live)
 		return err
 	})

@@ -225,13 +225,16 @@ func TestLoadReadsFewRows(t *testing.T) {
 		select tenant_id, user_id, 1, bucket_id, id, 0, 4, to_tsvector('english', text) from m`, first, memories)
 	conn := session(t, d, scope)
 	exec(t, conn, "prepare loaded (uuid, bigint[]) as "+namedQuery(t, "units.sql", "LoadUnits", "tenant_id", "ids"))
+	exec(t, conn, "prepare live (uuid, bigint[]) as "+namedQuery(t, "units.sql", "LiveUnitsOf", "tenant_id", "ids"))
 	forEachPlan(t, b, conn, "units, memories, messages", func(plans string) {
-		plan := explain(t, conn, fmt.Sprintf("execute loaded ('%s', '{%d,%d}')", scope.Tenant, unit, message))
-		if plan.Rows != 2 {
-			t.Errorf("%s: %v rows, want 2", plans, plan.Rows)
-		}
-		if node, rows := plan.most(); rows > 4 {
-			t.Errorf("%s: %s of %s reads %v rows, want at most 4", plans, node.Type, node.Relation, rows)
+		for _, statement := range []string{"loaded", "live"} {
+			plan := explain(t, conn, fmt.Sprintf("execute %s ('%s', '{%d,%d}')", statement, scope.Tenant, unit, message))
+			if plan.Rows != 2 {
+				t.Errorf("%s, %s: %v rows, want 2", statement, plans, plan.Rows)
+			}
+			if node, rows := plan.most(); rows > 4 {
+				t.Errorf("%s, %s: %s of %s reads %v rows, want at most 4", statement, plans, node.Type, node.Relation, rows)
+			}
 		}
 	})
 }
