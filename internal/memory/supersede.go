@@ -39,15 +39,16 @@ func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, su
 	if id == "" {
 		q.Staleness = similarStaleness // most new memories are related to none, and need no validation
 	}
-	statement := retrieve.ParseStatement(text)
+	var statement retrieve.Statement
+	var parsed sync.WaitGroup
+	parsed.Go(func() { statement = retrieve.ParseStatement(text) }) // while the text is embedded
 	find := func() []retrieve.Similar {
 		list, err := s.Searcher.Similar(ctx, who.Scope, who.Placement, q, embed)
 		if err != nil {
 			return nil
 		}
-		return slices.DeleteFunc(list, func(m retrieve.Similar) bool {
-			return m.Owner == id || len(m.Text) > maxStatement || !related(statement, retrieve.ParseStatement(m.Text), m.Similarity)
-		})
+		parsed.Wait()
+		return relatedTo(statement, slices.DeleteFunc(list, func(m retrieve.Similar) bool { return m.Owner == id || len(m.Text) > maxStatement }))
 	}
 	list := find()
 	if len(list) > 0 && list[0].Stale { // they may have been edited or deleted
@@ -55,6 +56,22 @@ func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, su
 		list = find()
 	}
 	return s.aboutSubject(ctx, who, subject, list)
+}
+
+// relatedTo keeps the memories that a statement replaces, or that replace it or say nearly the same. It parses them in parallel.
+func relatedTo(statement retrieve.Statement, list []retrieve.Similar) (out []retrieve.Similar) {
+	keep := make([]bool, len(list))
+	var wait sync.WaitGroup
+	for i, m := range list {
+		wait.Go(func() { keep[i] = related(statement, retrieve.ParseStatement(m.Text), m.Similarity) })
+	}
+	wait.Wait()
+	for i, m := range list {
+		if keep[i] {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 func related(a, b retrieve.Statement, similarity float64) bool {
