@@ -230,6 +230,9 @@ func bestFirst(hits []retrieve.Hit, n int) []retrieve.Hit {
 	var worst heap.Interface = first
 	heap.Init(worst)
 	for i := len(first); i < len(hits) && n > 0; i++ {
+		if hits[i].Score < hits[0].Score { // most, without a call
+			continue
+		}
 		if bestHit(hits[i], hits[0]) < 0 {
 			hits[0], hits[i] = hits[i], hits[0]
 			heap.Fix(worst, 0)

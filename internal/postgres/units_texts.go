@@ -121,10 +121,7 @@ type userState struct {
 
 // describe returns the units of memories with these ids that are cached with their texts, in no particular order, and the other ids.
 func (v *storedUnits) describe(ids []retrieve.UnitID, state userState) (found []retrieve.Described, others []retrieve.UnitID) {
-	wanted, superseded := make(map[retrieve.UnitID]bool, len(ids)), make(map[uuid.UUID]bool, len(state.superseded))
-	for _, id := range ids {
-		wanted[id] = true
-	}
+	wanted, superseded := retrieve.NewUnitSet(ids), make(map[uuid.UUID]bool, len(state.superseded))
 	for _, id := range state.superseded {
 		superseded[id] = true
 	}
@@ -132,19 +129,19 @@ func (v *storedUnits) describe(ids []retrieve.UnitID, state userState) (found []
 	for p := range v.all {
 		size := len(p.content) / max(len(p.ids), 1)
 		for i, id := range p.ids {
-			if !wanted[id] || v.deleted[id] || i >= len(p.texts.units) {
+			if !wanted.Has(id) || v.deleted[id] || i >= len(p.texts.units) {
 				continue
 			}
 			text, u := p.texts.text(i), p.texts.units[i]
 			if len(text) == 0 {
 				continue
 			}
-			delete(wanted, id)
+			wanted.Remove(id)
 			found = append(found, retrieve.Described{
 				ID: id, Owner: u.owner.String(), Start: int(u.start), End: int(u.start) + len(text), Human: true, Text: string(text),
 				Heading: state.buckets[u.bucket], Superseded: superseded[u.owner], Vector: decodeCode(p.content[i*size : (i+1)*size]),
 			})
 		}
 	}
-	return found, slices.DeleteFunc(slices.Clone(ids), func(id retrieve.UnitID) bool { return !wanted[id] })
+	return found, slices.DeleteFunc(slices.Clone(ids), func(id retrieve.UnitID) bool { return !wanted.Has(id) })
 }

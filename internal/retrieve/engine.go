@@ -192,10 +192,12 @@ func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.Gene
 	for _, h := range d.hits {
 		delete(unscored, h.ID)
 	}
+	wanted := NewUnitSet(slices.Collect(maps.Keys(unscored)))
 	var hits []Hit
 	for _, h := range d.rest {
-		if _, ok := unscored[h.ID]; ok {
+		if wanted.Has(h.ID) {
 			hits = append(hits, h)
+			wanted.Remove(h.ID)
 			delete(unscored, h.ID)
 		}
 	}
