@@ -59,6 +59,13 @@ func (d *DB) FillCache(left int) (empty func()) {
 	}
 }
 
+// CacheSize returns the size of all units in the cache, in bytes.
+func (d *DB) CacheSize() int {
+	d.units.mu.Lock()
+	defer d.units.mu.Unlock()
+	return d.units.size
+}
+
 // AwaitUnits waits until no units are being loaded into the cache.
 func (d *DB) AwaitUnits(t testing.TB) {
 	t.Helper()

@@ -160,9 +160,13 @@ func (d *DB) fits(key unitKey, known *storedUnits, read *readUnits) bool {
 	case !d.units.fits(key, size-texts):
 		return false
 	}
-	read.added.texts.drop()
-	read.missing.texts.drop()
+	read.dropTexts()
 	return true
+}
+
+func (r *readUnits) dropTexts() {
+	r.added.texts.drop()
+	r.missing.texts.drop()
 }
 
 // loadTimeout limits the reading of the vectors of a user with many units.
@@ -184,9 +188,15 @@ func (d *DB) loadUnits(ctx context.Context, key unitKey) {
 		}
 		return read.readAdded(ctx, tx, key, &known, 0, "", maxCachedUnits)
 	})
-	if err == nil && read.same && !read.more && len(read.missing.ids) <= placement.ExactUnits && d.fits(key, &known, &read) {
-		d.units.set(key, known.with(&read), now)
+	if err != nil || !read.same || read.more || len(read.missing.ids) > placement.ExactUnits {
+		return
 	}
+	v := known.with(&read)
+	if !d.units.fits(key, v.size()) {
+		read.dropTexts()
+		v = known.with(&read)
+	}
+	d.units.set(key, v, now)
 }
 
 // estimatedSize is the number of a user's units, up to a limit, and the average size of the newest in the cache, in bytes: a code, an id, the words, and for a
