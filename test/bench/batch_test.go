@@ -8,28 +8,42 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-// batches are rows and vectors to delete with raw calls.
+// copies are the tables of which a memory has rows, with the column that has its id. They are copied with their indexes, but without
+// triggers, policies, foreign keys and partitions.
+var copies = []struct{ table, column string }{{"memory_versions", "memory_id"}, {"units", "memory_id"}, {"memories", "id"}}
+
+// batches are vectors to delete with raw calls, and copies of the rows of a user.
 type batches struct {
 	*floor
-	rows [][]string // ids by batch
-	keys [][]int64
+	user string
+	keys [][]int64 // by batch
 }
 
 // collection holds vectors without structures of ours.
 const collection = "bench_raw"
 
-// fill creates n rows and n vectors in batches of a page.
-func (f *floor) fill(t testing.TB, n int) batches {
+// fill copies the rows of a user and creates n vectors in batches of a page.
+func (f *floor) fill(t testing.TB, user string, n int) batches {
 	t.Helper()
 	f.makeCollection(t)
-	out := batches{floor: f}
+	out := batches{floor: f, user: user}
+	for _, c := range copies {
+		execute(t, f.server, "create table bench_"+c.table+" (like "+c.table+" including indexes)")
+		if _, err := f.server.Owner.Exec(t.Context(), "insert into bench_"+c.table+" select * from "+c.table+" where tenant_id = $1 and user_id = $2",
+			f.server.Tenant, f.server.Users[user]); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, f.server, "vacuum analyze bench_"+c.table) // like the memories
+	}
 	r := rand.New(rand.NewPCG(2, 1))
 	for first := 0; first < n; first += page {
 		size := min(page, n-first)
@@ -41,15 +55,8 @@ func (f *floor) fill(t testing.TB, n int) batches {
 			entity.NewColumnFloatVector("embedding", installation.ModelDimensions, vectors)); err != nil {
 			t.Fatal(err)
 		}
-		var ids []string
-		if err := f.server.Owner.QueryRow(t.Context(), `with made as (insert into bench_rows (id, user_id, text, embedding)
-			select gen_random_uuid(), 'batch', repeat('text ', 30), decode(repeat('00', 768), 'hex') from generate_series(1, $1) returning id)
-			select array_agg(id::text) from made`, size).Scan(&ids); err != nil {
-			t.Fatal(err)
-		}
-		out.rows, out.keys = append(out.rows, ids), append(out.keys, keys)
+		out.keys = append(out.keys, keys)
 	}
-	execute(t, f.server, "vacuum analyze bench_rows") // like the memories
 	return out
 }
 
@@ -107,11 +114,25 @@ func (f *floor) makeCollection(t testing.TB) {
 	}
 }
 
-// deleteBatch deletes the rows and vectors of a batch.
-func (b batches) deleteBatch(t testing.TB, i int) (rows, vectors time.Duration) {
+// deleteBatch deletes the copied rows of memories in one transaction and round trip, and the vectors of a batch.
+func (b batches) deleteBatch(t testing.TB, i int, memories []string) (rows, vectors time.Duration) {
 	t.Helper()
+	ids := make([]uuid.UUID, len(memories))
+	for j, id := range memories {
+		ids[j] = uuid.MustParse(id)
+	}
+	var batch pgx.Batch
+	for _, c := range copies {
+		batch.Queue("delete from bench_"+c.table+" where tenant_id = $1 and user_id = $2 and "+c.column+" = any($3)",
+			b.server.Tenant, b.server.Users[b.user], ids).Exec(func(deleted pgconn.CommandTag) error {
+			if deleted.RowsAffected() < int64(len(ids)) {
+				t.Fatalf("%d rows of bench_%s are deleted, want at least %d", deleted.RowsAffected(), c.table, len(ids))
+			}
+			return nil
+		})
+	}
 	began := time.Now()
-	if _, err := b.server.Owner.Exec(t.Context(), "delete from bench_rows where id = any($1::uuid[])", b.rows[i]); err != nil {
+	if err := b.server.Owner.SendBatch(t.Context(), &batch).Close(); err != nil {
 		t.Fatal(err)
 	}
 	rows = time.Since(began)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
@@ -128,22 +129,24 @@ func (f *floor) search(t testing.TB, user string, vector []float32) (index, fetc
 	return index, time.Since(began)
 }
 
-// list selects the oldest memories of a user.
+// list selects those columns of the oldest memories of a user that the response of a listing contains.
 func (f *floor) list(t testing.TB, user string, limit int) time.Duration {
 	t.Helper()
+	var id uuid.UUID
+	var supersededBy *uuid.UUID
+	var text, agent, run string
+	var bucket int64
+	var created time.Time
+	var tags []string
+	var metadata []byte
 	began := time.Now()
-	rows, err := f.server.Owner.Query(t.Context(), "select id, text, bucket_id, created_at from memories where tenant_id = $1 and user_id = $2 order by seq limit $3",
-		f.server.Tenant, f.server.Users[user], limit)
+	rows, err := f.server.Owner.Query(t.Context(), `select id, text, bucket_id, created_at, superseded_by, agent_id, run_id, tags, metadata
+		from memories where tenant_id = $1 and user_id = $2 order by seq limit $3`, f.server.Tenant, f.server.Users[user], limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rows.Next() {
-		if _, err := rows.Values(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if rows.Err() != nil {
-		t.Fatal(rows.Err())
+	if _, err := pgx.ForEachRow(rows, []any{&id, &text, &bucket, &created, &supersededBy, &agent, &run, &tags, &metadata}, func() error { return nil }); err != nil {
+		t.Fatal(err)
 	}
 	return time.Since(began)
 }
