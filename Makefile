@@ -135,7 +135,7 @@ fuzz: ## Fuzz every parser, one after the other (TIME=10m NAME=FuzzHTTP)
 
 .PHONY: bench
 bench: ## Compare Mnemo with raw calls, mem0 and LangGraph (SIZES=200,2000 N=200 JSON=)
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -durable -only postgres,milvus,model -- \
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -durable -only postgres,milvus,model,mnemo -- \
 		go test -count=1 -timeout 0 -v -run '^TestBench$$' ./test/bench -args -full $(if $(SIZES),-sizes $(SIZES)) $(if $(N),-n $(N)) $(if $(JSON),-json $(abspath $(JSON)))
 
 .PHONY: bench-go
@@ -144,37 +144,37 @@ bench-go: ## Run the Go benchmarks with real dependencies
 
 .PHONY: bench-retrieval
 bench-retrieval: ## Measure retrieval on LoCoMo and BEAM files (DATA=a.json,b.json URL= TOKEN= JSON=)
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only $(if $(URL),model,postgres,milvus,model) -- \
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only $(if $(URL),model,postgres,milvus,model,mnemo) -- \
 		go test -count=1 -timeout 4h -v -run '^TestRetrieval$$' ./test/retrievalbench \
 		-args -data '$(DATA)' -url '$(URL)' -token '$(TOKEN)' -json '$(if $(JSON),$(abspath $(JSON)))' $(if $(THRESHOLD),-threshold $(THRESHOLD))
 
 .PHONY: bench-tenants
 bench-tenants: ## Reconcile a thousand Tenants at once, then measure idling (TENANTS=1000 IDLE=10m)
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube -- \
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube,mnemo -- \
 		go test -count=1 -timeout 2h -v -run '^TestManyTenants$$' ./test/scale \
 		-args -tenants $(or $(TENANTS),1000) -idle $(or $(IDLE),10m) -ratio 1.5 -alone -patience 30m
 
 .PHONY: bench-users
 bench-users: USERS ?= 10,1000,100000
 bench-users: ## Compare few and many users of an application (USERS=10,1000,100000 WRITES=200)
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube -- \
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube,mnemo -- \
 		go test -count=1 -timeout 2h -v -run '^TestApplicationUsers$$' ./test/scale \
 		-args -users $(USERS) -first-writes $(or $(WRITES),200) -patience 5m
 
 .PHONY: bench-scale
 bench-scale: ## Measure scaling curves (CURVE=units,unindexed,tenants,users,concurrency,writes LIMIT=20000 N=500 JSON=)
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -durable -only postgres,milvus,model -- \
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -durable -only postgres,milvus,model,mnemo -- \
 		go test -count=1 -timeout 0 -v -run '^TestScale$$' ./test/bench \
 		-args -full -n $(or $(N),500) $(if $(CURVE),-curve $(CURVE)) $(if $(LIMIT),-limit $(LIMIT)) $(if $(JSON),-json $(abspath $(JSON)))
 
 .PHONY: faults
 faults: ## Run the platform under load and faults and check that no data is lost (DURATION=1h SEED=1)
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube -- \
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube,mnemo -- \
 		go test -count=1 -timeout 0 -v -run '^TestFaults$$' ./test/faults -args -duration $(or $(DURATION),1h) -seed $(or $(SEED),1) -users 6
 
 .PHONY: overload
 overload: ## Send twice the sustainable rate of requests (DURATION=30m)
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube -- \
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube,mnemo -- \
 		go test -count=1 -timeout 0 -v -run '^TestOverload$$' ./test/faults -args -overload $(or $(DURATION),30m)
 
 .PHONY: vuln

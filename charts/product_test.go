@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
 // variables matches the environment variables in `mnemo <command> --help`.
@@ -38,10 +39,7 @@ var unsetVariables = []string{
 // environment variable of the chart, and that the chart can set every variable.
 func TestCommandsAndVariablesExist(t *testing.T) {
 	t.Parallel()
-	mnemo := filepath.Join(t.TempDir(), "mnemo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", mnemo, "../cmd/mnemo").CombinedOutput(); err != nil {
-		t.Fatalf("build mnemo: %v\n%s", err, out)
-	}
+	mnemo := testkit.Program(t)
 	known, set := map[string]map[string]bool{}, map[string]bool{}
 	variablesOf := func(command string) map[string]bool {
 		if known[command] == nil {

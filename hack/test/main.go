@@ -26,7 +26,7 @@ func main() {
 	node := flag.Bool("node", false, "build the programs of a Kubernetes node first, so that no test competes with their compilation")
 	durable := flag.Bool("durable", false, "write data to the disk as in production, for measurements of writes")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: go run ./hack/test [-only postgres,milvus,kube,model,chromium,oidc] [-node] [-durable] -- command [argument...]")
+		fmt.Fprintln(os.Stderr, "usage: go run ./hack/test [-only postgres,milvus,kube,model,chromium,oidc,mnemo] [-node] [-durable] -- command [argument...]")
 	}
 	flag.Parse()
 	if flag.NArg() == 0 {

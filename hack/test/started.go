@@ -20,7 +20,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 )
 
-var dependencies = []string{"postgres", "milvus", "kube", "model", "chromium", "oidc"}
+var dependencies = []string{"postgres", "milvus", "kube", "model", "chromium", "oidc", "mnemo"}
 
 // started collects the running dependencies and the environment of tests.
 type started struct {
@@ -83,6 +83,8 @@ func (s *started) startOne(ctx context.Context, name string, o devenv.Options) e
 		s.add(nil, "MNEMO_TEST_OIDC_PROVIDER="+provider)
 	case "chromium":
 		return s.fetchBrowser(ctx, o)
+	case "mnemo":
+		return s.buildMnemo(ctx, o)
 	}
 	return nil
 }
@@ -117,6 +119,18 @@ func (s *started) fetchBrowser(ctx context.Context, o devenv.Options) error {
 		return err
 	}
 	s.add(nil, "MNEMO_TEST_CHROMIUM="+chromium, "MNEMO_TEST_AXE="+axe)
+	return nil
+}
+
+// buildMnemo builds the product once for all tests that run it.
+func (s *started) buildMnemo(ctx context.Context, o devenv.Options) (err error) {
+	done := o.Cache.Progress.Step("mnemo", "building")
+	defer func() { done(err) }()
+	program := filepath.Join(o.Dir, "mnemo")
+	if err := devenv.BuildMnemo(ctx, program); err != nil {
+		return err
+	}
+	s.add(nil, "MNEMO_TEST_PROGRAM="+program)
 	return nil
 }
 

@@ -81,6 +81,12 @@ func OIDCProvider(tb testing.TB) string {
 	return need(tb, "MNEMO_TEST_OIDC_PROVIDER")
 }
 
+// Program returns the path of mnemo, built from the checkout without debug information.
+func Program(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "MNEMO_TEST_PROGRAM")
+}
+
 // Axe returns the path of axe-core, a script that reports accessibility problems
 // of a page.
 func Axe(tb testing.TB) string {

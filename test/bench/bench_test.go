@@ -25,8 +25,6 @@ var (
 	jsonFile = flag.String("json", "", "file for the report as JSON")
 )
 
-func TestMain(m *testing.M) { installation.Main(m) }
-
 // bench is a run.
 type bench struct {
 	testing.TB

@@ -13,8 +13,6 @@ import (
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-func TestMain(m *testing.M) { installation.Main(m) }
-
 // client calls servers with a token.
 type client struct {
 	token string

@@ -17,8 +17,6 @@ import (
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-func TestMain(m *testing.M) { installation.Main(m) }
-
 const (
 	chatKey   = "sk-extraction"
 	chatModel = "facts-1"

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
-	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
 // defect is a change of the product that breaks a promise. It applies to so many of the
@@ -137,7 +136,7 @@ func (d defect) build(t *testing.T) (program string) {
 		}
 	}
 	program = filepath.Join(dir, "mnemo")
-	if err := installation.Build(t.Context(), program, "-overlay", overlay, "-ldflags=-s -w"); err != nil {
+	if err := devenv.BuildMnemo(t.Context(), program, "-overlay", overlay); err != nil {
 		t.Fatal(err)
 	}
 	return program

@@ -16,7 +16,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/api/client"
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
-	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
 var (
@@ -34,8 +33,6 @@ const (
 	// delays it by its offset.
 	convergence = 5*time.Minute + 90*time.Second
 )
-
-func TestMain(m *testing.M) { installation.Main(m) }
 
 // TestFaults runs users and faults on the whole platform, and then checks that nothing
 // acknowledged is missing, nothing deleted is left, and nothing is anybody else's.

@@ -38,10 +38,10 @@ const mostMemory = 256
 // during the import, and imports it a second time.
 func TestImportSurvivesKill(t *testing.T) {
 	t.Parallel()
-	program, export := build(t)
+	export := generate(t)
 	d := postgrestest.Create(t)
 	token := makeTenant(t, d)
-	a, b := start(t, program, d), start(t, program, d)
+	a, b := start(t, d), start(t, d)
 
 	began := time.Now()
 	id := a.upload(t, token, export)
@@ -66,7 +66,7 @@ func TestImportSurvivesKill(t *testing.T) {
 	}
 
 	restarted := time.Now()
-	a, b = start(t, program, d), start(t, program, d)
+	a, b = start(t, d), start(t, d)
 	eventually(t, *patience, func() string {
 		if p = a.progress(t, token, id); p.Status == "done" {
 			return ""

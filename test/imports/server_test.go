@@ -28,29 +28,24 @@ type server struct {
 	log *bytes.Buffer
 }
 
-// build builds the program, generates an export, and returns their paths.
-func build(t *testing.T) (program, export string) {
+// generate generates an export and returns its path.
+func generate(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	program, export = filepath.Join(dir, "mnemo"), filepath.Join(dir, "export.zip")
-	for _, args := range [][]string{
-		{"build", "-o", program, "../../cmd/mnemo"},
-		{"run", "../../hack/genexport", "-conversations", strconv.Itoa(*conversations), "-bytes", strconv.FormatInt(*exportBytes, 10), "-o", export},
-	} {
-		if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
-			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
+	export := filepath.Join(t.TempDir(), "export.zip")
+	args := []string{"run", "../../hack/genexport", "-conversations", strconv.Itoa(*conversations), "-bytes", strconv.FormatInt(*exportBytes, 10), "-o", export}
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return program, export
+	return export
 }
 
 // start starts a server on the database and waits until it is ready.
-func start(t *testing.T, program string, d postgrestest.Database) *server {
+func start(t *testing.T, d postgrestest.Database) *server {
 	t.Helper()
 	milvus := testkit.Milvus(t)
 	address := testkit.FreeAddress(t)
 	s := &server{url: "http://" + address, log: &bytes.Buffer{}}
-	s.cmd = exec.Command(program, "serve")
+	s.cmd = exec.Command(testkit.Program(t), "serve")
 	s.cmd.Env = append(os.Environ(), "DATABASE_URL="+d.AppURL, "MILVUS_ADDRESS="+milvus.Addr, "MILVUS_USERNAME="+milvus.User,
 		"MILVUS_PASSWORD="+milvus.Password, "MNEMO_MODEL_DIR="+testkit.ModelDir(t), "MNEMO_ONNXRUNTIME="+testkit.ONNXRuntime(t), "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN=127.0.0.1:0")
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log

@@ -4,14 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,43 +30,6 @@ import (
 
 // dimensions is the length of the installation's vectors.
 const dimensions = 32
-
-// program is `mnemo`, built by Main.
-var program string
-
-// Main builds the program and runs the tests of a package.
-func Main(m *testing.M) {
-	log.SetLogger(logr.Discard()) // controller-runtime's
-	code, err := withProgram(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func withProgram(run func() int) (code int, err error) {
-	dir, err := os.MkdirTemp("", "mnemo-installation-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program = filepath.Join(dir, "mnemo")
-	if err := Build(context.Background(), program); err != nil {
-		return 1, err
-	}
-	return run(), nil
-}
-
-// Build builds the program with additional flags of `go build`.
-func Build(ctx context.Context, path string, flags ...string) error {
-	args := append([]string{"build", "-o", path}, flags...)
-	build := exec.CommandContext(ctx, "go", append(args, "github.com/mnemo-dev/mnemo/cmd/mnemo")...)
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build mnemo: %w\n%s", err, out)
-	}
-	return nil
-}
 
 // Installation is a namespace of Tenants with separate stores.
 type Installation struct {
@@ -105,19 +64,23 @@ type Options struct {
 	// OnDemand creates tenants that enter the index as in production: when one of their users has outgrown
 	// exact scoring. By default, each is placed in an index when it is created.
 	OnDemand bool
-	// Program is the path of mnemo. Default: the one that Main built.
+	// Program is the path of mnemo. Default: the one that all tests share.
 	Program string
 }
 
 // New creates an installation without processes. It is removed after the test.
 func New(tb testing.TB, o Options) *Installation {
 	tb.Helper()
+	log.SetLogger(logr.Discard()) // controller-runtime's
 	if o.Milvus == (testkit.MilvusAddr{}) {
 		o.Milvus = testkit.Milvus(tb)
 	}
+	if o.Program == "" {
+		o.Program = testkit.Program(tb)
+	}
 	i := &Installation{
 		Milvus:     o.Milvus,
-		program:    cmp.Or(o.Program, program),
+		program:    o.Program,
 		generation: placement.Generation{Model: "test" + strings.ToLower(rand.Text()), Dimensions: dimensions},
 	}
 	i.open(tb, o.OnDemand)

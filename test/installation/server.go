@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -58,18 +57,11 @@ func ServeLocal(tb testing.TB, users ...string) *Server {
 // Serve starts a Server without tenants, and stops it after the test.
 func Serve(tb testing.TB, o ServerOptions) *Server {
 	tb.Helper()
-	path := program
-	if path == "" { // without Main
-		path = filepath.Join(tb.TempDir(), "mnemo")
-		if err := Build(tb.Context(), path); err != nil {
-			tb.Fatal(err)
-		}
-	}
 	generation, model := o.model(tb)
 	d := postgrestest.Create(tb)
 	s := &Server{AppURL: d.AppURL}
 	s.open(tb, postgres.Config{URL: d.AppURL, Generation: generation, Unindexed: o.Unindexed}, d)
-	s.run(tb, path, append(model, o.index(tb)...))
+	s.run(tb, append(model, o.index(tb)...))
 	return s
 }
 
@@ -119,10 +111,10 @@ func (s *Server) open(tb testing.TB, c postgres.Config, d postgrestest.Database)
 }
 
 // run starts the program and waits until it is ready.
-func (s *Server) run(tb testing.TB, path string, env []string) {
+func (s *Server) run(tb testing.TB, env []string) {
 	tb.Helper()
 	address, metrics, log := testkit.FreeAddress(tb), testkit.FreeAddress(tb), &bytes.Buffer{}
-	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), path, "serve")
+	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), testkit.Program(tb), "serve")
 	cmd.Env = append(append(os.Environ(), env...), "DATABASE_URL="+s.AppURL, "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN="+metrics)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {

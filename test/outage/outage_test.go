@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -29,13 +28,12 @@ const outageTime = 16 * time.Second
 func TestPostgreSQLStopped(t *testing.T) {
 	database := startPostgres(t)
 	token, unknown := postgrestest.ApplyTenant(t, database.Database), postgrestest.NewToken(t)
-	program := build(t)
-	s := start(t, program, database.Database)
+	s := start(t, database.Database)
 	s.wantReady(t)
 	s.want(t, token, "GET", "/api/buckets", "", http.StatusOK) // the token is cached from here on
 
 	database.stop(t)
-	late := start(t, program, database.Database)
+	late := start(t, database.Database)
 	var probes int
 	for until := time.Now().Add(outageTime); time.Now().Before(until); probes++ {
 		s.want(t, "", "GET", "/readyz", "", http.StatusOK)
@@ -132,21 +130,11 @@ func (o *output) String() string {
 	return o.buffer.String()
 }
 
-// build builds mnemo and returns its path.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "mnemo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../cmd/mnemo").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return path
-}
-
-func start(t *testing.T, program string, d postgrestest.Database) *server {
+func start(t *testing.T, d postgrestest.Database) *server {
 	t.Helper()
 	milvus, address := testkit.Milvus(t), testkit.FreeAddress(t)
 	s := &server{url: "http://" + address, ended: make(chan struct{}), log: &output{}}
-	cmd := exec.Command(program, "serve")
+	cmd := exec.Command(testkit.Program(t), "serve")
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+d.AppURL, "MILVUS_ADDRESS="+milvus.Addr, "MILVUS_USERNAME="+milvus.User,
 		"MILVUS_PASSWORD="+milvus.Password, "MNEMO_MODEL_DIR="+testkit.ModelDir(t), "MNEMO_ONNXRUNTIME="+testkit.ONNXRuntime(t), "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN=127.0.0.1:0")
 	cmd.Stdout, cmd.Stderr = s.log, s.log

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	controllers.SetLogger(slog.New(slog.DiscardHandler))
-	installation.Main(m)
+	m.Run()
 }
 
 // host is an installation with an operator and a server.

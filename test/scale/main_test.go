@@ -24,5 +24,5 @@ const mostMemory = 150 << 20
 func TestMain(m *testing.M) {
 	flag.Parse()
 	controllers.SetLogger(slog.New(slog.DiscardHandler))
-	installation.Main(m)
+	m.Run()
 }
