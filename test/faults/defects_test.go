@@ -4,17 +4,20 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-// defect is a change of the product that breaks a promise. It applies to so many of the
+// defect is a change of the product that breaks a promise. In new, DEFECT stands for its name. It applies to so many of the
 // operations that defectOps of them are certain to include several.
 type defect struct {
 	file     string
@@ -31,57 +34,88 @@ var defects = map[string]defect{
 	"lost write": {
 		file: "internal/postgres/memories.go",
 		old:  "	for range attempts {\n		var answer memoryAnswer\n",
-		new:  "	if id[35] < '8' {\n		return memory.Created{ID: id}, nil\n	}\n	for range attempts {\n		var answer memoryAnswer\n",
+		new:  "	if planted(DEFECT) && id[35] < '8' {\n		return memory.Created{ID: id}, nil\n	}\n	for range attempts {\n		var answer memoryAnswer\n",
 		want: []string{lost},
 	},
 	"orphaned vector": {
 		file: "internal/milvus/index.go",
 		old:  "	expr := []byte(fieldID + \" in [\")\n",
-		new:  "	if ids[0]%2 == 0 {\n		return nil\n	}\n	expr := []byte(fieldID + \" in [\")\n",
+		new:  "	if planted(DEFECT) && ids[0]%2 == 0 {\n		return nil\n	}\n	expr := []byte(fieldID + \" in [\")\n",
 		want: []string{orphaned},
 	},
 	"foreign result": {
 		file: "apiserver/cache.go",
 		old:  "	c.hits.Add(1)\n",
-		new:  "	if c.hits.Add(1)%8 == 0 {\n		for _, e = range c.entries {\n			break\n		}\n	}\n",
+		new:  "	if c.hits.Add(1)%8 == 0 && planted(DEFECT) {\n		for _, e = range c.entries {\n			break\n		}\n	}\n",
 		want: []string{foreign},
 	},
 	"wrong counter": {
 		file: "internal/postgres/memories.go",
 		old:  "reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes, 0)",
-		new:  "reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes+1, 0)",
+		new:  "reserve(ctx, q, scope, -int64(len(out.IDs)), plantedValue(DEFECT, -bytes, -bytes+1), 0)",
 		want: []string{counter},
 	},
 	"repeated audit record": {
 		file: "internal/postgres/audit.go",
 		old:  "	a := tenant.ActorOf(ctx)\n	if objects == nil {\n",
-		new:  "	if len(objects) == 1 && objects[0][len(objects[0])-1] < '4' {\n		objects = append(objects, objects[0])\n	}\n	a := tenant.ActorOf(ctx)\n	if objects == nil {\n",
+		new: "	if planted(DEFECT) && len(objects) == 1 && objects[0][len(objects[0])-1] < '4' {\n		objects = append(objects, objects[0])\n	}\n" +
+			"	a := tenant.ActorOf(ctx)\n	if objects == nil {\n",
 		want: []string{unaudited},
 	},
 	"stuck job": {
 		file: "internal/jobs/worker.go",
 		old:  "	err := w.do(ctx, job.Args)\n",
-		new:  "	if job.ID%3 == 0 {\n		return river.JobSnooze(time.Hour)\n	}\n	err := w.do(ctx, job.Args)\n",
+		new:  "	if planted(DEFECT) && job.ID%3 == 0 {\n		return river.JobSnooze(time.Hour)\n	}\n	err := w.do(ctx, job.Args)\n",
 		want: []string{stuck},
 	},
 	"quota overrun": {
-		file:   "internal/postgres/db/memories.sql.go",
-		old:    "x.memories + 1 <= q.user_memories",
-		new:    "x.memories <= q.user_memories",
+		file: "internal/postgres/db/memories.sql.go",
+		old:  "q.db.Exec(ctx, createMemory,",
+		new: "q.db.Exec(ctx, plantedValue(DEFECT, createMemory, plantedText(createMemory, " +
+			"\"x.memories + 1 <= q.user_memories\", \"x.memories <= q.user_memories\")),",
 		want:   []string{overQuota},
 		tenant: "tight",
 		steps:  func(l *lane) []step { return []step{{1, l.createMemory}} },
 	},
 }
 
+// plantedVariable is the environment variable with the name of the defect that a process has.
+const plantedVariable = "MNEMO_TEST_DEFECT"
+
+// plantedCode is added to each package with a defect.
+const plantedCode = `package %s
+
+import (
+	"os"
+	"strings"
+)
+
+func planted(defect string) bool { return os.Getenv("` + plantedVariable + `") == defect }
+
+func plantedValue[T any](defect string, correct, wrong T) T {
+	if planted(defect) {
+		return wrong
+	}
+	return correct
+}
+
+func plantedText(text, old, new string) string {
+	if strings.Count(text, old) != 1 {
+		panic("adapt the planted defect: the text does not occur once: " + old)
+	}
+	return strings.Replace(text, old, new, 1)
+}
+`
+
 // TestPlantedDefects checks the checker: it must detect each defect.
 func TestPlantedDefects(t *testing.T) {
 	t.Parallel()
+	program := buildDefects(t)
 	for name, d := range defects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
-			r := newRun(t, newStack(t, d.build(t), false), h, 1, cmp.Or(d.tenant, "roomy"))
+			r := newRun(t, newStack(t, false, installation.Options{Program: program, Env: []string{plantedVariable + "=" + name}}), h, 1, cmp.Or(d.tenant, "roomy"))
 			for _, l := range r.lanes {
 				if d.steps != nil {
 					l.steps = d.steps(l)
@@ -109,35 +143,57 @@ func TestPlantedDefects(t *testing.T) {
 // defectOps is the number of acknowledged operations after which the stores are compared.
 const defectOps = 80
 
-// build builds the product with the defect. It fails if the code to change does not
-// occur exactly once.
-func (d defect) build(t *testing.T) (program string) {
+// buildDefects builds the product with all defects, of which a process has the one that its environment
+// names.
+func buildDefects(t *testing.T) (program string) {
 	t.Helper()
 	root, err := devenv.RepoRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, dir := filepath.Join(root, d.file), t.TempDir()
-	source, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	sources := map[string]string{} // by path
+	for name, d := range defects {
+		path := filepath.Join(root, d.file)
+		sources[path] = d.plant(t, name, cmp.Or(sources[path], readFile(t, path)))
+		sources[filepath.Join(filepath.Dir(path), "planted_defects.go")] = fmt.Sprintf(plantedCode, filepath.Base(filepath.Dir(path)))
 	}
-	if n := strings.Count(string(source), d.old); n != 1 {
-		t.Fatalf("%s contains %q %d times, want once: adapt the planted defect", d.file, d.old, n)
-	}
-	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, content := range map[string]string{changed: strings.Replace(string(source), d.old, d.new, 1), overlay: string(replace)} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	dir, replace := t.TempDir(), map[string]string{}
+	for path, source := range sources {
+		changed := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
+		replace[path] = changed
+		if err := os.WriteFile(changed, []byte(source), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	program = filepath.Join(dir, "mnemo")
-	if err := devenv.BuildMnemo(t.Context(), program, "-overlay", overlay); err != nil {
+	if err := devenv.BuildMnemo(t.Context(), program, "-overlay", overlayFile); err != nil {
 		t.Fatal(err)
 	}
 	return program
+}
+
+// plant returns the source with the defect. It fails if the code to change does not occur exactly once.
+func (d defect) plant(t *testing.T, name, source string) string {
+	t.Helper()
+	if n := strings.Count(source, d.old); n != 1 {
+		t.Fatalf("%s contains %q %d times, want once: adapt the planted defect", d.file, d.old, n)
+	}
+	return strings.Replace(source, d.old, strings.ReplaceAll(d.new, "DEFECT", strconv.Quote(name)), 1)
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/api/client"
+	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
 var overload = flag.Duration("overload", 0, "duration of the overload; 0 for a short one with a slow database")
@@ -39,7 +40,7 @@ func TestOverload(t *testing.T) {
 	lasting, factor := *overload, 2.0
 	// memory returns the most memory that the servers may use at the end.
 	memory := func(earlier int64) int64 { return earlier + earlier/4 + 32<<20 }
-	s := newStack(t, "", false)
+	s := newStack(t, false, installation.Options{})
 	if lasting == 0 {
 		lasting, factor = shortOverload, shortFactor
 		// The Go heap still grows: garbage may reach the size of the live memory.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/api/client"
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
 var (
@@ -38,7 +39,7 @@ const (
 // acknowledged is missing, nothing deleted is left, and nothing is anybody else's.
 func TestFaults(t *testing.T) {
 	short, lasting := *duration == 0, *duration
-	s := newStack(t, "", true)
+	s := newStack(t, true, installation.Options{})
 	h := newHistory()
 	t.Logf("seed %d; the disk of PostgreSQL can be filled: %t", *seed, s.disk != nil)
 	r := newRun(t, s, h, *seed, "roomy", "shared", "tight")

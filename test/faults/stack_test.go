@@ -55,10 +55,10 @@ var serveEnv = []string{"MNEMO_EMBEDDINGS_TIMEOUT=3s"}
 
 // newStack starts all parts. own stores can be stopped; otherwise it uses those that all
 // tests share, which must not be disturbed.
-func newStack(t *testing.T, program string, own bool) *stack {
+func newStack(t *testing.T, own bool, o installation.Options) *stack {
 	t.Helper()
 	s := &stack{t: t, own: own, embedder: newEmbedder(t), proxies: map[string]*toxiproxy.Proxy{}}
-	o := installation.Options{Program: program, Embeddings: s.embedder.url}
+	o.Embeddings = s.embedder.url
 	if own {
 		s.startStores(t)
 		o.Milvus = testkit.MilvusAddr{Addr: s.milvus.Addr, User: s.milvus.User, Password: s.milvus.Password}

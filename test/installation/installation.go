@@ -66,6 +66,8 @@ type Options struct {
 	OnDemand bool
 	// Program is the path of mnemo. Default: the one that all tests share.
 	Program string
+	// Env is added to the environment of every process.
+	Env []string
 }
 
 // New creates an installation without processes. It is removed after the test.
@@ -91,13 +93,13 @@ func New(tb testing.TB, o Options) *Installation {
 		tb.Cleanup(server.Close)
 		o.Embeddings = server.URL
 	}
-	i.env = []string{
+	i.env = append([]string{
 		"KUBECONFIG=" + i.Kubeconfig, "DATABASE_URL=" + through(tb, i.AppURL, o.DatabaseThrough),
 		"MILVUS_ADDRESS=" + cmp.Or(o.Through, o.Milvus.Addr), "MILVUS_USERNAME=" + o.Milvus.User, "MILVUS_PASSWORD=" + o.Milvus.Password,
 		"MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=" + o.Embeddings,
 		"MNEMO_EMBEDDINGS_MODEL=" + i.generation.Model, fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions),
 		"MNEMO_WEBHOOKS=true", "MNEMO_URL=https://mnemo.test", "MNEMO_WATCH_NAMESPACES=" + i.Namespace, "MNEMO_LEADER_ELECTION_NAMESPACE=" + i.Namespace,
-	}
+	}, o.Env...)
 	return i
 }
 
