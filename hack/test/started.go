@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,15 +50,7 @@ func (s *started) start(ctx context.Context, dir string, progress *devenv.Progre
 func (s *started) startOne(ctx context.Context, name string, o devenv.Options) error {
 	switch name {
 	case "postgres":
-		clients, err := postgres.Clients(ctx, o.Cache)
-		if err != nil {
-			return err
-		}
-		p, err := postgres.Start(ctx, o)
-		if err != nil {
-			return err
-		}
-		s.add(p.Stop, "MNEMO_TEST_POSTGRES="+p.URL, "MNEMO_TEST_POSTGRES_CLIENTS="+clients)
+		return s.startPostgres(ctx, o)
 	case "milvus":
 		m, err := milvus.Start(ctx, o)
 		if err != nil {
@@ -86,6 +79,33 @@ func (s *started) startOne(ctx context.Context, name string, o devenv.Options) e
 	case "mnemo":
 		return s.buildMnemo(ctx, o)
 	}
+	return nil
+}
+
+// startPostgres starts PostgreSQL, with its data in memory unless it must be durable.
+func (s *started) startPostgres(ctx context.Context, o devenv.Options) error {
+	clients, err := postgres.Clients(ctx, o.Cache)
+	if err != nil {
+		return err
+	}
+	memory := ""
+	if !o.Durable {
+		if memory, err = memoryDir(shared, filepath.Join(o.Dir, "logs")); err != nil {
+			return err
+		}
+	}
+	remove := func() error {
+		if memory == "" {
+			return nil
+		}
+		return os.RemoveAll(memory)
+	}
+	o.Dir = cmp.Or(memory, o.Dir)
+	p, err := postgres.Start(ctx, o)
+	if err != nil {
+		return errors.Join(err, remove())
+	}
+	s.add(func() error { return errors.Join(p.Stop(), remove()) }, "MNEMO_TEST_POSTGRES="+p.URL, "MNEMO_TEST_POSTGRES_CLIENTS="+clients)
 	return nil
 }
 
