@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/controllers"
@@ -20,6 +21,10 @@ func TestMain(m *testing.M) {
 	controllers.SetLogger(slog.New(slog.DiscardHandler))
 	m.Run()
 }
+
+// interval is the time between two searches of a user. Searches without a pause would use the processor that the
+// migration needs.
+const interval = 25 * time.Millisecond
 
 // host is an installation with an operator and a server.
 type host struct {
@@ -122,13 +127,18 @@ func (u *user) post(path string, body []byte) (http.Header, []byte, error) {
 	return res.Header, answer, err
 }
 
-// killServer kills the server. Another one resumes its running jobs three minutes after they began; killServer backdates them, so that tests do not
-// wait.
+// killServer kills the server. Another one resumes its running jobs three minutes after they began, and the operator restarts its
+// migrations a minute after their latest progress; killServer backdates both, so that tests do not wait.
 func (h *host) killServer(t *testing.T) {
 	t.Helper()
 	h.server.Kill()
-	if _, err := h.Owner.Exec(t.Context(), "update river_job set attempted_at = attempted_at - interval '5 minutes' where state = 'running'"); err != nil {
-		t.Fatal(err)
+	for _, sql := range []string{
+		"update river_job set attempted_at = attempted_at - interval '5 minutes' where state = 'running'",
+		"update placement_migrations set heartbeat_at = heartbeat_at - interval '5 minutes'",
+	} {
+		if _, err := h.Owner.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -93,11 +94,13 @@ func whileInUse(t *testing.T, users []*user, change func()) {
 	var searches, degradedSearches atomic.Int64
 	for i, u := range users {
 		wait.Go(func() {
+			tick := time.NewTicker(interval)
+			defer tick.Stop()
 			for n := 0; ; n++ {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-tick.C:
 				}
 				number := (n * 37) % u.messages
 				if i == 0 && n%10 == 9 {

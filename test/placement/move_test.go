@@ -27,6 +27,7 @@ func TestKilledWhileMoving(t *testing.T) {
 		killed := time.Now()
 		h.server = h.Serve(t)
 		searches, whole := 0, 0
+		tick := time.NewTicker(interval)
 		for m := migrating.migration(t); m.Running || m.Shared != shared; m = migrating.migration(t) {
 			if time.Since(killed) > installation.Patience {
 				t.Fatalf("the move to %s is at %+v", to, m)
@@ -38,7 +39,9 @@ func TestKilledWhileMoving(t *testing.T) {
 			if searches++; right && !degraded {
 				whole++
 			}
+			<-tick.C
 		}
+		tick.Stop()
 		t.Logf("moving to %s the server was killed at %d of %d units; the move was done %v later, after %d searches, %d of them whole",
 			to, at.Cursor, at.Last, time.Since(killed).Round(time.Millisecond), searches, whole)
 		migrating.mustFind(t)
@@ -53,7 +56,7 @@ func TestKilledWhileMoving(t *testing.T) {
 // migration is incomplete.
 func killInTheMiddle(t *testing.T, h *host, u *user, shared bool) migration {
 	t.Helper()
-	for started := time.Now(); ; {
+	for started := time.Now(); ; <-time.After(5 * time.Millisecond) {
 		m := u.migration(t)
 		if m.Cursor > 0 || m.Shared == shared {
 			break

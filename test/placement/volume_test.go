@@ -47,8 +47,10 @@ func TestVolumeLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	started, incomplete := time.Now(), 0
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
 	for _, u := range users {
-		for whole := 0; whole < 100; {
+		for whole := 0; whole < 100; <-tick.C {
 			right, degraded, err := u.find((whole * 37) % u.messages)
 			switch {
 			case err != nil:
