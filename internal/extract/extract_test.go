@@ -435,7 +435,7 @@ func TestJob(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for started := time.Now(); ; {
+	for started := time.Now(); ; <-time.After(10 * time.Millisecond) {
 		s, err := b.ExtractionState(t.Context(), b.alice, false, a.Extraction)
 		if err != nil {
 			t.Fatal(err)

@@ -182,7 +182,7 @@ func (e *fairEnv) write(t *testing.T, scope tenant.Scope, n int) {
 // afterwards: jobs that run longer are recorded before the next one ends.
 func (e *fairEnv) settle(t *testing.T, workers int) {
 	t.Helper()
-	for started := time.Now(); ; {
+	for started := time.Now(); ; <-time.After(10 * time.Millisecond) {
 		var running int
 		if err := e.owner.QueryRow(t.Context(), "select count(*) from river_job where state = 'running'").Scan(&running); err != nil {
 			t.Fatal(err)

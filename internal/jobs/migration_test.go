@@ -150,7 +150,7 @@ func (m *migrationEnv) reconcile(t *testing.T, as tenant.Isolation) placement.St
 // migration is in progress.
 func (m *migrationEnv) reconcileUntil(t *testing.T, as tenant.Isolation) placement.Location {
 	t.Helper()
-	for started := time.Now(); ; {
+	for started := time.Now(); ; <-time.After(pollInterval) {
 		state := m.reconcile(t, as)
 		if state.Current.Shared == (as == tenant.Shared) && state.Migration.Target == (placement.Placement{}) && !state.Rebuilding() {
 			return state.Current.Location
@@ -178,7 +178,7 @@ func (m *migrationEnv) remember(t *testing.T, text string) {
 // settled waits until all units are indexed and returns the live ones.
 func (m *migrationEnv) settled(t *testing.T) []retrieve.UnitID {
 	t.Helper()
-	for started := time.Now(); ; {
+	for started := time.Now(); ; <-time.After(pollInterval) {
 		var n int
 		if err := m.owner.QueryRow(t.Context(), "select count(*) from units where tenant_id = $1 and indexed_at is null", m.scope.Tenant).Scan(&n); err != nil {
 			t.Fatal(err)
@@ -211,7 +211,7 @@ func (m *migrationEnv) listed(t *testing.T, p placement.Location) []retrieve.Uni
 // wantIn checks that the location contains exactly the units.
 func (m *migrationEnv) wantIn(t *testing.T, p placement.Location, want []retrieve.UnitID) {
 	t.Helper()
-	for started := time.Now(); ; { // a job may still have to remove deleted units
+	for started := time.Now(); ; <-time.After(pollInterval) { // a job may still have to remove deleted units
 		diff := cmp.Diff(want, m.listed(t, p))
 		if diff == "" {
 			return
@@ -283,12 +283,14 @@ func (m *migrationEnv) migrateInUse(t *testing.T, as tenant.Isolation, lasting [
 	var wait sync.WaitGroup
 	use := func(do func(i int)) {
 		wait.Go(func() {
+			tick := time.NewTicker(pollInterval)
+			defer tick.Stop()
 			for i := 0; ; i++ {
+				do(i)
 				select {
 				case <-stop:
 					return
-				default:
-					do(i)
+				case <-tick.C:
 				}
 			}
 		})
@@ -424,7 +426,7 @@ func (m *migrationEnv) forgetNewest(t *testing.T) {
 func (m *migrationEnv) dropNow(t *testing.T) {
 	t.Helper()
 	const due = "update river_job set scheduled_at = now(), state = 'available' where kind = 'placement.drop' and state in ('scheduled', 'retryable')"
-	for started := time.Now(); ; {
+	for started := time.Now(); ; <-time.After(pollInterval) {
 		if _, err := m.owner.Exec(t.Context(), due); err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,9 @@ type load struct {
 	clients sync.WaitGroup
 }
 
+// loadInterval is the time between two memories of a client. Without it, the clients would use the processor that the pods need.
+const loadInterval = 50 * time.Millisecond
+
 // startLoad starts clients that use the given token. Half of them keep their connection,
 // like an application; the others open one for each request, like a command line.
 func startLoad(t *testing.T, token string) *load {
@@ -38,6 +41,7 @@ func startLoad(t *testing.T, token string) *load {
 		l.clients.Go(func() {
 			defer transport.CloseIdleConnections()
 			for n := 0; ctx.Err() == nil; n++ {
+				<-time.After(loadInterval)
 				l.storeAndFind(&http.Client{Transport: transport, Timeout: 15 * time.Second}, fmt.Sprintf("client %d, memory %d of %s", i, n, t.Name()))
 			}
 		})

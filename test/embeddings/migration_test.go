@@ -62,6 +62,10 @@ func (l *load) search(ctx context.Context, e *env, u user, list []fact) {
 			l.degraded++
 		}
 		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(25 * time.Millisecond):
+		}
 	}
 }
 
