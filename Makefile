@@ -18,9 +18,9 @@ TESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty
 # Packages whose tests need no running dependencies: they do not use internal/testkit.
 unit = ./test/texts $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.TestImports}} {{.XTestImports}}{{end}}' ./... \
 	| grep -v -e /internal/testkit -e /postgrestest -e mnemo/test/ -e /hack/ | cut -d' ' -f1)
-# Excludes slow packages without concurrency: parsers of large exports, and the tokenizer, whose vocabulary takes the compiler
-# minutes and gigabytes with the race detector.
-raced = $(filter-out %/internal/tokens %/internal/chatexport,$(unit))
+# Excludes slow packages without concurrency: tests of texts, documents and scripts, parsers of large exports, and the tokenizer,
+# whose vocabulary takes the compiler minutes and gigabytes with the race detector.
+raced = $(filter-out ./test/texts %/docs %/hack %/internal/tokens %/internal/chatexport,$(unit))
 
 # All packages. Only root runs the tests on a real node, which need namespaces, mounts and control groups.
 everything = $(if $(filter 0,$(shell id -u)),./...,$(filter-out %/test/cluster,$(shell go list ./...)))
