@@ -1,11 +1,13 @@
 package dashboard_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -93,14 +95,23 @@ func (b *tab) views(name string, visual bool) {
 		if len(words) > 0 {
 			b.t.Errorf("%s, %s: words continue on the next line: %s", name, v.name, strings.Join(words, ", "))
 		}
-		var picture []byte
-		b.do(chromedp.FullScreenshot(&picture, 100))
+		picture := b.screenshot()
 		file := filepath.Join(b.browser.shot, name+"-"+v.name+".png")
 		if err := os.WriteFile(file, picture, 0o644); err != nil {
 			b.t.Fatal(err)
 		}
 	}
 	b.do(emulation.ClearDeviceMetricsOverride(), emulation.SetEmulatedMedia())
+}
+
+// screenshot returns a picture of the whole page. Its compression is optimized for speed: a page needs 95 instead of 155 ms.
+func (b *tab) screenshot() (picture []byte) {
+	b.t.Helper()
+	b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		picture, err = page.CaptureScreenshot().WithCaptureBeyondViewport(true).WithOptimizeForSpeed(true).Do(ctx)
+		return err
+	}))
+	return picture
 }
 
 // weighs checks the size of the page with its assets.
