@@ -19,6 +19,9 @@ import (
 
 const (
 	large = 200 << 20
+	// costly is the size of the exports that contain HTML. It is twice the limit too, and their conversion needs
+	// most of the processor time of these tests.
+	costly = large / 2
 	// heapLimit is the heap that reading an export of any size may use. The test sets
 	// it as the memory limit of the runtime, like GOMEMLIMIT in production.
 	heapLimit = 48 << 20
@@ -100,8 +103,8 @@ func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
 	}
 }
 
-// numberedValues returns an export of values with a number in place of each mark.
-func numberedValues(record string) generated {
+// numberedValues returns an export of size bytes of values with a number in place of each mark.
+func numberedValues(size int, record string) generated {
 	g := generated{record: []byte(record)}
 	for at := 0; ; {
 		i := bytes.Index(g.record[at:], []byte("########"))
@@ -111,19 +114,19 @@ func numberedValues(record string) generated {
 		g.at = append(g.at, at+i)
 		at += i + digits
 	}
-	g.n = large / len(g.record)
+	g.n = size / len(g.record)
 	return g
 }
 
 // session is a session of Claude Code in one array.
 func session() generated {
-	return numberedValues(`,{"sessionId":"s","uuid":"u-########","type":"user","message":{"role":"user","content":"` + strings.Repeat("some text ", 500) + `"}}`)
+	return numberedValues(large, `,{"sessionId":"s","uuid":"u-########","type":"user","message":{"role":"user","content":"`+strings.Repeat("some text ", 500)+`"}}`)
 }
 
 // activities are activities of Gemini, each hours after the previous one.
 func activities() generated {
-	return numberedValues(`,{"header":"Gemini Apps","title":"Prompted ########","time":########0000,"safeHtmlItem":[{"html":"<p>` +
-		strings.Repeat("some <b>text</b> ", 500) + `</p>"}]}`)
+	return numberedValues(costly, `,{"header":"Gemini Apps","title":"Prompted ########","time":########0000,"safeHtmlItem":[{"html":"<p>`+
+		strings.Repeat("some <b>text</b> ", 500)+`</p>"}]}`)
 }
 
 // repeated is a file of a head, n copies of a part, and a tail.
@@ -167,7 +170,7 @@ func table() repeated {
 func page() repeated {
 	cell := `<div class="outer-cell"><div class="header-cell"><p>Gemini Apps</p></div><div class="content-cell">Prompted x<br>1 x 2025 10:00:00<br><p>` +
 		strings.Repeat("some <b>text</b> ", 500) + `</p></div></div>`
-	return repeated{head: "<html><body>", part: cell, tail: "</body></html>", n: large / int64(len(cell))}
+	return repeated{head: "<html><body>", part: cell, tail: "</body></html>", n: costly / int64(len(cell))}
 }
 
 // packGzip writes an export as gzip and returns its path.
