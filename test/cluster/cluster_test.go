@@ -169,7 +169,7 @@ func upgrade(t *testing.T, set ...string) {
 	helm(t, "upgrade", "mnemo", "charts/mnemo", "--reset-then-reuse-values", "--set", strings.Join(set, ","), "--wait", "--timeout", "5m")
 }
 
-// eventually calls check every 250 ms until it returns no problem.
+// eventually calls check, which often starts kubectl, every 500 ms until it returns no problem.
 func eventually(t *testing.T, within time.Duration, check func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(within); ; {
@@ -180,7 +180,7 @@ func eventually(t *testing.T, within time.Duration, check func() string) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %s: %s", within, problem)
 		}
-		<-time.After(250 * time.Millisecond)
+		<-time.After(500 * time.Millisecond)
 	}
 }
 

@@ -109,7 +109,10 @@ func TestDashboardsAndAlerts(t *testing.T) {
 	alice := filled(t)
 	id := kubectl(t, "", "get", "tenant/filled", "-o", "jsonpath={.status.id}")
 	panels, seen := prometheustest.Panels(t, "mnemo", id, dashboards(t)...), prometheustest.Seen{}
+	scraped := time.NewTicker(time.Second) // as often as Prometheus scrapes
+	defer scraped.Stop()
 	eventually(t, 3*time.Minute, func() string {
+		<-scraped.C
 		alice.use(t)
 		// Work for the operator.
 		kubectl(t, "", "annotate", "tenant/filled", "--overwrite", "touched="+strconv.FormatInt(time.Now().UnixNano(), 10))

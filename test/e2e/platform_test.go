@@ -227,10 +227,10 @@ func suspendMilvus(t *testing.T) (resume func()) {
 	return resume
 }
 
-// eventually polls until check returns "", and fails with its last result.
+// eventually polls until check returns "", and fails with its last result. Many checks start kubectl.
 func eventually(t *testing.T, within time.Duration, check func() string) {
 	t.Helper()
-	tick := time.NewTicker(100 * time.Millisecond)
+	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(within); ; <-tick.C {
 		problem := check()
