@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -23,7 +24,7 @@ type SweepState struct {
 
 // Drift counts the differences between the index and the database.
 type Drift struct {
-	Missing  int // live units that are not in the index
+	Missing  int // live units that are not in the index, or not confirmed
 	Lost     int // those of the missing units that were in the index before
 	Orphaned int // index entries without a live unit
 }
@@ -105,7 +106,8 @@ func sweepAll(page func(after UnitID) (Drift, UnitID, error)) (Drift, error) {
 	return total, nil
 }
 
-// compare calls repair with the differences of a page of the tenant's placement.
+// compare calls repair with the differences of a page of the tenant's placement, and with units that are not confirmed: the vector of a
+// unit is saved after the index contains it, so a crash can leave one in the index without a vector.
 func (x *Indexer) compare(ctx context.Context, t tenant.ID, after UnitID, repair func([]UnitID) error) (Drift, UnitID, error) {
 	w, err := x.units.GetPlacement(ctx, t)
 	if fault.Is(err, fault.NotFound) {
@@ -117,18 +119,24 @@ func (x *Indexer) compare(ctx context.Context, t tenant.ID, after UnitID, repair
 	if w.Rebuilding() && w.Writable() {
 		return Drift{}, SweepEnd, nil
 	}
-	return x.comparePage(ctx, t, w.Current.Location, after, repair)
+	var unconfirmed []UnitID
+	if w.Current.Indexed() {
+		if unconfirmed, err = x.units.Unconfirmed(ctx, t, after, sweepPage); err != nil {
+			return Drift{}, after, fmt.Errorf("list unconfirmed units: %w", err)
+		}
+	}
+	return x.comparePage(ctx, t, w.Current.Location, after, unconfirmed, repair)
 }
 
 // compareAll compares a whole location with the database, like comparePage.
 func (x *Indexer) compareAll(ctx context.Context, t tenant.ID, p placement.Location, repair func([]UnitID) error) (Drift, error) {
-	return sweepAll(func(after UnitID) (Drift, UnitID, error) { return x.comparePage(ctx, t, p, after, repair) })
+	return sweepAll(func(after UnitID) (Drift, UnitID, error) { return x.comparePage(ctx, t, p, after, nil, repair) })
 }
 
 // comparePage compares a page of a location with the database; repair settles the
-// differences. In no index, the differences are the units without a vector.
+// differences and the units of the page among unconfirmed. In no index, the differences are the units without a vector.
 func (x *Indexer) comparePage(
-	ctx context.Context, t tenant.ID, p placement.Location, after UnitID, repair func([]UnitID) error,
+	ctx context.Context, t tenant.ID, p placement.Location, after UnitID, unconfirmed []UnitID, repair func([]UnitID) error,
 ) (drift Drift, next UnitID, err error) {
 	if !p.Indexed() {
 		return x.completePage(ctx, t, after, repair)
@@ -144,6 +152,9 @@ func (x *Indexer) comparePage(
 	// The lists can be compared up to the shorter one's last id.
 	until := min(reach(indexed), reach(live))
 	missing, orphaned := differ(live, indexed, until)
+	missing = append(missing, slices.DeleteFunc(unconfirmed, func(id UnitID) bool { return id > until })...)
+	slices.Sort(missing)
+	missing = slices.Compact(missing)
 	drift = Drift{Missing: len(missing), Orphaned: len(orphaned)}
 	if len(missing) > 0 {
 		if drift.Lost, err = x.units.CountConfirmed(ctx, t, missing); err != nil {

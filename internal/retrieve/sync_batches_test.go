@@ -150,3 +150,21 @@ func TestSyncBatches(t *testing.T) {
 		})
 	}
 }
+
+// A process ended after the index contained a unit and before its vector was saved, and no job is left that would do it.
+func TestSweepConfirmsIndexedUnits(t *testing.T) {
+	t.Parallel()
+	e := newEnv()
+	e.live[1], e.live[2] = true, true
+	e.indexed[1], e.indexed[2] = Entry{ID: 1}, Entry{ID: 2}
+	e.vectors[2], e.confirmed[2] = []float32{2}, true
+	x := e.indexer()
+	for round, want := range []Drift{{Missing: 1}, {}} {
+		if d, err := x.Sweep(t.Context(), "t"); err != nil || d != want {
+			t.Errorf("sweep %d = %+v, %v, want %+v", round, d, err, want)
+		}
+	}
+	if e.vectors[1] == nil || !e.confirmed[1] {
+		t.Errorf("saved %v, confirmed %v, want a vector that is confirmed", e.vectors, e.confirmed)
+	}
+}

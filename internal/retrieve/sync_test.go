@@ -430,7 +430,7 @@ func TestSweepAndRebuild(t *testing.T) {
 			if inLive && id%3 == 0 {
 				e.confirmed[id] = true
 			}
-			if inLive && !inIndex {
+			if inLive && (!inIndex || !e.confirmed[id]) {
 				want.Missing++
 			}
 			if e.confirmed[id] && !inIndex {
