@@ -17,10 +17,6 @@ import (
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-// copies are the tables of which a memory has rows, with the column that has its id. They are copied with their indexes, but without
-// triggers, policies, foreign keys and partitions.
-var copies = []struct{ table, column string }{{"memory_versions", "memory_id"}, {"units", "memory_id"}, {"memories", "id"}}
-
 // batches are vectors to delete with raw calls, and copies of the rows of a user.
 type batches struct {
 	*floor
@@ -37,11 +33,8 @@ func (f *floor) fill(t testing.TB, user string, n int) batches {
 	f.makeCollection(t)
 	out := batches{floor: f, user: user}
 	for _, c := range copies {
-		execute(t, f.server, "create table bench_"+c.table+" (like "+c.table+" including indexes)")
-		if _, err := f.server.Owner.Exec(t.Context(), "insert into bench_"+c.table+" select * from "+c.table+" where tenant_id = $1 and user_id = $2",
-			f.server.Tenant, f.server.Users[user]); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, f.server, "insert into bench_"+c.table+" select * from "+c.table+" where tenant_id = $1 and user_id = $2",
+			f.server.Tenant, f.server.Users[user])
 		execute(t, f.server, "vacuum analyze bench_"+c.table) // like the memories
 	}
 	r := rand.New(rand.NewPCG(2, 1))

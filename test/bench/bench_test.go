@@ -408,7 +408,7 @@ func (b *bench) ratios(counts []int) {
 	}
 	last := counts[len(counts)-1]
 	row := func(operation, subject string) *series { return r.row(operation, subject, last) }
-	r.compare("create ÷ (embed + insert)", 1.4, row("create", "Mnemo"), row("create", "embedder"), row("create", "PostgreSQL"))
+	r.compare("create ÷ (embed + inserts)", 1.4, row("create", "Mnemo"), row("create", "embedder"), row("create", "PostgreSQL"))
 	r.compare("create ÷ mem0", 1.0, row("create", "Mnemo"), row("create", "mem0"))
 	r.compare("delete ÷ mem0", 1.0, row("delete", "Mnemo"), row("delete", "mem0"))
 	r.compare("list 1000 ÷ select", 2.0, row("list 1000", "Mnemo"), row("list 1000", "PostgreSQL"))
