@@ -26,7 +26,7 @@ const (
 // database, which consists of hundreds of files: creating and deleting them costs four times as much processor time on a
 // disk. The result is empty if the machine has too little memory.
 func memoryDir(root, logs string) (string, error) {
-	if !enoughMemory() || devenv.CheckSpace(root, leastSpace) != nil {
+	if space := devenv.CheckSpace(root, leastSpace) == nil; !space || !enoughMemory() {
 		return "", nil
 	}
 	if err := removeStale(root); err != nil {

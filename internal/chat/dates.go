@@ -46,7 +46,8 @@ func Stamp(t time.Time) string {
 	out := t.AppendFormat(buffer[:0], time.RFC3339) // unlike other layouts, it is not parsed
 	ms := t.Nanosecond() / int(time.Millisecond)
 	out[len(out)-1] = '.' // replaces the Z
-	return string(append(out, byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z'))
+	const digits = "0123456789"
+	return string(append(out, digits[ms/100], digits[ms/10%10], digits[ms%10], 'Z'))
 }
 
 // ParseTime parses an ISO 8601 date or time and reports whether it is a date
