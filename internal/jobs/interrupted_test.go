@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -53,6 +54,29 @@ func (m *migrationEnv) count(t *testing.T, what string) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// TestUnitsStoredBeforeThePlacement: the operator issues tokens while it assigns a placement, so a job can run before.
+func TestUnitsStoredBeforeThePlacement(t *testing.T) {
+	t.Parallel()
+	m := openMigration(t)
+	got, err := m.db.Apply(t.Context(), m.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.scope = tenant.Scope{Tenant: got.ID, User: got.Users[0].ID}
+	units := m.rememberLater(t, 2)
+	indexer := retrieve.NewIndexer(m.db, m.index, retrieve.Embedders{1: oneVector{}}, slog.New(slog.DiscardHandler))
+	if err := indexer.Sync(t.Context(), m.scope.Tenant, units); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("without a placement: %v, want Unavailable", err)
+	}
+	m.reconcile(t, tenant.Partition)
+	if err := indexer.Sync(t.Context(), m.scope.Tenant, units); err != nil {
+		t.Error(err)
+	}
+	if n := m.count(t, "count(indexed_at)"); n != len(units) {
+		t.Errorf("%d units are confirmed, want %d", n, len(units))
+	}
 }
 
 // TestTimeoutKeepsVectors: a job whose texts are embedded too slowly for one attempt completes with the next one, which

@@ -41,12 +41,12 @@ func NewIndexer(units Units, index Index, embedders Embedders, log *slog.Logger)
 // Sync adds the live units to the index and removes the others, also if they change
 // concurrently. If embedding fails it returns an error after processing the units
 // that have a vector; a text that the embedder refuses is retried by a later sweep
-// instead. It does nothing for a tenant without a placement.
+// instead. While the tenant has no placement yet, it returns Unavailable if units are live.
 func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 	for range maxRounds {
 		w, err := x.units.GetPlacement(ctx, t)
 		if fault.Is(err, fault.NotFound) {
-			return nil
+			return x.unplaced(ctx, t, ids)
 		}
 		if err != nil {
 			return fmt.Errorf("get placement: %w", err)
@@ -66,6 +66,16 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 		}
 	}
 	return fault.New(fault.Unavailable, "the placement of tenant %s changes faster than it is indexed", t)
+}
+
+// unplaced returns Unavailable if units of a tenant without a placement are live: the operator issues tokens while it assigns the placement, which does not fill it with
+// units that were stored before. Otherwise, the tenant or the units were purged.
+func (x *Indexer) unplaced(ctx context.Context, t tenant.ID, ids []UnitID) error {
+	live, err := x.units.LiveOf(ctx, t, ids)
+	if err == nil && len(live) > 0 {
+		err = fault.New(fault.Unavailable, "tenant %s has no placement yet", t)
+	}
+	return err
 }
 
 func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids []UnitID) error {

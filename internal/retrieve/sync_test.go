@@ -258,8 +258,11 @@ func TestSyncWithoutPlacement(t *testing.T) {
 	e.assigned = false
 	e.live[1] = true
 	x := e.indexer()
-	if err := x.Sync(t.Context(), "t", []UnitID{1}); err != nil {
-		t.Errorf("Sync: %v", err)
+	if err := x.Sync(t.Context(), "t", []UnitID{1, 2}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("Sync of a live unit = %v, want Unavailable", err)
+	}
+	if err := x.Sync(t.Context(), "t", []UnitID{2}); err != nil {
+		t.Errorf("Sync of a deleted unit = %v, want nil", err)
 	}
 	if n := len(e.indexed); n != 0 {
 		t.Errorf("Sync indexed %d units, want none", n)
