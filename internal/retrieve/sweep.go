@@ -152,9 +152,6 @@ func (x *Indexer) comparePage(
 	// The lists can be compared up to the shorter one's last id.
 	until := min(reach(indexed), reach(live))
 	missing, orphaned := differ(live, indexed, until)
-	missing = append(missing, slices.DeleteFunc(unconfirmed, func(id UnitID) bool { return id > until })...)
-	slices.Sort(missing)
-	missing = slices.Compact(missing)
 	drift = Drift{Missing: len(missing), Orphaned: len(orphaned)}
 	if len(missing) > 0 {
 		if drift.Lost, err = x.units.CountConfirmed(ctx, t, missing); err != nil {
@@ -163,6 +160,18 @@ func (x *Indexer) comparePage(
 	}
 	if err := repair(append(missing, orphaned...)); err != nil {
 		return drift, after, fmt.Errorf("repair drift: %w", err)
+	}
+	unconfirmed = slices.DeleteFunc(unconfirmed, func(id UnitID) bool {
+		_, settled := slices.BinarySearch(missing, id)
+		return settled || id > until
+	})
+	switch err := repair(unconfirmed); {
+	case fault.Is(err, fault.Unavailable): // a target of a migration, which the index does not need
+		x.log.WarnContext(ctx, "units that the index contains cannot be confirmed", "tenant", t, "units", len(unconfirmed), "error", err)
+	case err != nil:
+		return drift, after, fmt.Errorf("confirm units: %w", err)
+	default:
+		drift.Missing += len(unconfirmed)
 	}
 	return drift, until, nil
 }

@@ -62,7 +62,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Duration of a job attempt, by kind and outcome: success, error, snoozed (continues later, or a dependency is unavailable) or canceled.",
 			append(durationBuckets, 300, 1800), "kind", "outcome"),
 		drift: newExpiring(driftLife, prometheus.NewDesc("mnemo_index_drift_units",
-			"Units found and repaired by the last sweep of this process, by kind: missing from the vector index or orphaned in it.",
+			"Units found and repaired by the last sweep of this process, by kind: missing from the vector index (or not confirmed) or orphaned in it.",
 			[]string{"kind"}, nil)),
 		repairedDrift: newCounter("mnemo_index_drift_repaired_units_total", "Units repaired by sweeps, by kind: missing or orphaned.", "kind"),
 		sweeps: newCounter("mnemo_index_sweeps_total",

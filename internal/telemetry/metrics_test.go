@@ -30,7 +30,7 @@ func TestDriftExpires(t *testing.T) {
 	m.drift.now = func() time.Time { return now }
 	m.ObserveSweep(retrieve.Drift{Missing: 3})
 	const drift = `
-# HELP mnemo_index_drift_units Units found and repaired by the last sweep of this process, by kind: missing from the vector index or orphaned in it.
+# HELP mnemo_index_drift_units Units found and repaired by the last sweep of this process, by kind: missing from the vector index (or not confirmed) or orphaned in it.
 # TYPE mnemo_index_drift_units gauge
 mnemo_index_drift_units{kind="missing"} 3
 mnemo_index_drift_units{kind="orphaned"} 0
