@@ -44,6 +44,7 @@ const (
 	MaxCachedUnits = maxCachedUnits
 	MaxCachedText  = maxCachedText
 	RecentIDs      = recentIDs
+	Growth         = growth
 )
 
 // FillCache leaves so many bytes of space in the cache, until the function that it returns is called.

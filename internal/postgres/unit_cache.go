@@ -191,6 +191,11 @@ func (l *unitList) size() int {
 	return len(l.content) + 8*len(l.ids) + 12*len(l.words.entries) + 2*len(l.words.lengths) + l.texts.length() + partSize
 }
 
+// leastSize returns the size of the units in a part without the distinct lexemes, in bytes.
+func (l *unitList) leastSize() int {
+	return len(l.content) + 8*len(l.ids) + 4*len(l.words.entries) + 2*len(l.words.lengths) + l.texts.length() + partSize
+}
+
 func (l *unitList) reset() {
 	l.ids, l.content = l.ids[:0], l.content[:0]
 	l.words.reset()

@@ -191,13 +191,19 @@ func (d *DB) loadUnits(ctx context.Context, key unitKey) {
 	if err != nil || !read.same || read.more || len(read.missing.ids) > placement.ExactUnits {
 		return
 	}
-	v := known.with(&read)
-	if !d.units.fits(key, v.size()) {
+	if !d.units.fits(key, read.leastSize()+growth) {
 		read.dropTexts()
-		v = known.with(&read)
 	}
-	d.units.set(key, v, now)
+	if d.units.fits(key, read.leastSize()) {
+		d.units.set(key, known.with(&read), now)
+	}
 }
+
+// growth is the space that remains for further units when the texts of many are cached, in bytes. Without it, the next memory would displace all of them.
+const growth = 1 << 20
+
+// leastSize returns the size of the units as they are kept, in bytes, without their distinct lexemes.
+func (r *readUnits) leastSize() int { return r.added.leastSize() + r.missing.leastSize() }
 
 // estimatedSize is the number of a user's units, up to a limit, and the average size of the newest in the cache, in bytes: a code, an id, the words, and for a
 // memory unitText, without its text.

@@ -303,13 +303,13 @@ func TestPrefetchCachesNothingWithoutSpace(t *testing.T) {
 }
 
 // TestPrefetchKeepsTextsThatFit: the texts of a user with many units are cached if there is enough space for the units as they are kept, which is less
-// than their maximum size while they are read, and otherwise only the rest is.
+// than their maximum size while they are read, and for more units. Otherwise only the rest is.
 func TestPrefetchKeepsTextsThatFit(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	b.many(t, b.users[0])
 	size := b.CacheSize()
-	for i, more := range []int{1 << 10, -1 << 10} { // the texts have 2.5 KB, and the words while they are read 700 KB more
+	for i, more := range []int{postgres.Growth + 4<<10, postgres.Growth - 40<<10} { // the distinct words have 32 KB, and all words while they are read 700 KB more
 		b.ForgetUnits()
 		empty := b.FillCache(size + more)
 		b.many(t, b.users[1+i])
@@ -318,7 +318,7 @@ func TestPrefetchKeepsTextsThatFit(t *testing.T) {
 			t.Fatalf("with space for %d of %d bytes, the units are not cached: %v", size+more, size, err)
 		}
 		hits, _ := p.Nearest(randomUnit(rand.New(rand.NewPCG(35, 36))))
-		if found, _ := p.Describe([]retrieve.UnitID{hits[0].ID}); (len(found) > 0) != (more > 0) {
+		if found, _ := p.Describe([]retrieve.UnitID{hits[0].ID}); (len(found) > 0) != (more > postgres.Growth) {
 			t.Errorf("with space for %d of %d bytes, texts are cached: %t", size+more, size, len(found) > 0)
 		}
 		empty()
