@@ -2,9 +2,7 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
@@ -12,15 +10,20 @@ import (
 
 func TestRemoveStaleKeepsRunningRuns(t *testing.T) {
 	t.Parallel()
-	ended := exec.CommandContext(t.Context(), "true")
-	if err := ended.Run(); err != nil {
+	root := t.TempDir()
+	create := func() memory {
+		m, err := createMemory(root, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	killed, running := create(), create()
+	if err := killed.lock.Close(); err != nil { // as the system does
 		t.Fatal(err)
 	}
-	root := t.TempDir()
-	killed := filepath.Join(root, memoryPrefix+strconv.Itoa(ended.Process.Pid)+"-1")
-	running := filepath.Join(root, memoryPrefix+strconv.Itoa(os.Getpid())+"-1")
-	other := filepath.Join(root, "mnemo-test-")
-	for _, dir := range []string{killed, running, other} {
+	others := []string{filepath.Join(root, "mnemo-test-4000000000"), filepath.Join(root, memoryPrefix+"new"), running.dir}
+	for _, dir := range append(others, killed.dir) {
 		if err := os.MkdirAll(filepath.Join(dir, "postgres"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -28,33 +31,30 @@ func TestRemoveStaleKeepsRunningRuns(t *testing.T) {
 	if err := removeStale(root); err != nil {
 		t.Fatal(err)
 	}
-	if devenv.IsDir(killed) {
+	if devenv.IsDir(killed.dir) {
 		t.Error("the directory of a killed run was kept")
 	}
-	for _, dir := range []string{running, other} {
-		if !devenv.IsDir(dir) {
+	for _, dir := range others {
+		if !devenv.IsDir(filepath.Join(dir, "postgres")) {
 			t.Errorf("%s was removed", dir)
 		}
+	}
+	if err := running.remove(); err != nil || devenv.IsDir(running.dir) {
+		t.Errorf("the directory was not removed after the run: %v", err)
 	}
 }
 
 func TestLogsOfMemoryAreKept(t *testing.T) {
 	t.Parallel()
 	logs := filepath.Join(t.TempDir(), "logs")
-	dir, err := memoryDir(t.TempDir(), logs)
+	m, err := createMemory(t.TempDir(), logs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dir == "" {
-		if enoughMemory() && devenv.CheckSpace(filepath.Dir(logs), leastSpace) == nil {
-			t.Error("no directory although there is enough memory")
-		}
-		return
-	}
-	if err := os.WriteFile(filepath.Join(dir, "logs", "postgres.log"), []byte("x"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(m.dir, "logs", "postgres.log"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := m.remove(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(logs, "postgres.log")); err != nil {

@@ -88,24 +88,21 @@ func (s *started) startPostgres(ctx context.Context, o devenv.Options) error {
 	if err != nil {
 		return err
 	}
-	memory := ""
-	if !o.Durable {
-		if memory, err = memoryDir(shared, filepath.Join(o.Dir, "logs")); err != nil {
+	if err := removeStale(shared); err != nil {
+		return fmt.Errorf("remove data of former runs: %w", err)
+	}
+	var m memory
+	if !o.Durable && enoughMemory(shared) {
+		if m, err = createMemory(shared, filepath.Join(o.Dir, "logs")); err != nil {
 			return err
 		}
 	}
-	remove := func() error {
-		if memory == "" {
-			return nil
-		}
-		return os.RemoveAll(memory)
-	}
-	o.Dir = cmp.Or(memory, o.Dir)
+	o.Dir = cmp.Or(m.dir, o.Dir)
 	p, err := postgres.Start(ctx, o)
 	if err != nil {
-		return errors.Join(err, remove())
+		return errors.Join(err, m.remove())
 	}
-	s.add(func() error { return errors.Join(p.Stop(), remove()) }, "MNEMO_TEST_POSTGRES="+p.URL, "MNEMO_TEST_POSTGRES_CLIENTS="+clients)
+	s.add(func() error { return errors.Join(p.Stop(), m.remove()) }, "MNEMO_TEST_POSTGRES="+p.URL, "MNEMO_TEST_POSTGRES_CLIENTS="+clients)
 	return nil
 }
 
