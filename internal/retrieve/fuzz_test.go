@@ -57,3 +57,22 @@ func FuzzTerms(f *testing.F) {
 		}
 	})
 }
+
+// FuzzParseStatement: a user's texts can be compared, and a statement neither replaces an equal one nor repeats one that it replaces.
+func FuzzParseStatement(f *testing.F) {
+	for _, texts := range [][2]string{
+		{"2026-05-01 I live in Oslo", "now lives in Bergen"}, {"My rent is 900 €", "The rent is 950 €"}, {"Chapter 3 ended", "Chapter 4 never ended"},
+		{"I don’t eat nuts", "prefers tea to coffee"}, {"", " - 1 a"}, {"is", "\xffnow \u0130s 3"},
+	} {
+		f.Add(texts[0], texts[1])
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		one, other := ParseStatement(a), ParseStatement(b)
+		if one.Supersedes(one, 1) {
+			t.Fatalf("%q replaces itself", a)
+		}
+		if one.NearDuplicate(other) && one.Supersedes(other, 1) {
+			t.Fatalf("%q both replaces and repeats %q", a, b)
+		}
+	})
+}
