@@ -140,6 +140,18 @@ func (b *bench) alternate(n int, own *series, round func(i int)) {
 	own.cost = own.cost.plus(b.usage().since(before))
 }
 
+// inTurn runs the operations of a round, backwards in every second round: the first one after a pause takes longer, and the stores may still
+// be busy with the one before.
+func (b *bench) inTurn(round int, operations ...func()) {
+	b.Helper()
+	if round%2 == 1 {
+		slices.Reverse(operations)
+	}
+	for _, do := range operations {
+		do()
+	}
+}
+
 // turn is the number of queries that are embedded in a row. The first one of a process that has waited takes longer.
 const turn = 10
 
@@ -239,26 +251,33 @@ func (b *bench) write(user string, size int) {
 	row := func(operation, subject string) *series { return b.report.row(operation, subject, size) }
 	texts, ids, peerIDs := make([]string, b.n), make([]string, b.n), make([]string, b.n)
 	b.alternate(b.n, row("create", "Mnemo"), func(i int) {
-		var took time.Duration
 		texts[i] = b.writer.memory()
-		ids[i], took = b.as(user).create(b.TB, texts[i])
-		row("create", "Mnemo").add(took)
-		b.idle() // its job would slow the others down
-		if b.peers != nil {
-			row("create", "mem0").add(b.peers.do(b.TB, "mem0_add", map[string]any{"user": user, "text": texts[i]}, &peerIDs[i]))
-			row("create", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_put", map[string]any{"user": user, "id": fmt.Sprint(i), "text": texts[i]}, nil))
-		}
-		vector, took := b.floor.passage(b.TB, texts[i])
-		row("create", "embedder").add(took)
-		row("create", "PostgreSQL").add(b.floor.insert(b.TB, user, texts[i], vector))
+		b.inTurn(i, func() {
+			var took time.Duration
+			ids[i], took = b.as(user).create(b.TB, texts[i])
+			row("create", "Mnemo").add(took)
+			b.idle() // its job would slow the others down
+		}, func() {
+			if b.peers != nil {
+				row("create", "mem0").add(b.peers.do(b.TB, "mem0_add", map[string]any{"user": user, "text": texts[i]}, &peerIDs[i]))
+				row("create", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_put", map[string]any{"user": user, "id": fmt.Sprint(i), "text": texts[i]}, nil))
+			}
+		}, func() {
+			vector, took := b.floor.passage(b.TB, texts[i])
+			row("create", "embedder").add(took)
+			row("create", "PostgreSQL").add(b.floor.insert(b.TB, user, texts[i], vector))
+		})
 	})
 	b.alternate(b.n, row("delete", "Mnemo"), func(i int) {
-		row("delete", "Mnemo").add(b.as(user).do(b.TB, http.MethodDelete, "/api/memories/"+ids[i], nil, nil))
-		b.idle()
-		if b.peers != nil {
-			row("delete", "mem0").add(b.peers.do(b.TB, "mem0_delete", map[string]any{"id": peerIDs[i]}, nil))
-			row("delete", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_delete", map[string]any{"user": user, "id": fmt.Sprint(i)}, nil))
-		}
+		b.inTurn(i, func() {
+			row("delete", "Mnemo").add(b.as(user).do(b.TB, http.MethodDelete, "/api/memories/"+ids[i], nil, nil))
+			b.idle()
+		}, func() {
+			if b.peers != nil {
+				row("delete", "mem0").add(b.peers.do(b.TB, "mem0_delete", map[string]any{"id": peerIDs[i]}, nil))
+				row("delete", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_delete", map[string]any{"user": user, "id": fmt.Sprint(i)}, nil))
+			}
+		})
 	})
 	stale := b.countStale(user, texts)
 	b.report.Facts = append(b.report.Facts, fmt.Sprintf("stale searches after %d creations and deletions: Mnemo %d", 2*b.n, stale))
