@@ -19,7 +19,7 @@ import (
 
 const (
 	large = 200 << 20
-	// costly is the size of the exports that contain HTML. It is twice the limit too, and their conversion needs
+	// costly is the size of the exports that contain HTML. It is also twice the limit, and their conversion needs
 	// most of the processor time of these tests.
 	costly = large / 2
 	// heapLimit is the heap that reading an export of any size may use. The test sets

@@ -17,8 +17,8 @@ import (
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-// defect is a change of the product that breaks a promise. In new, DEFECT stands for its name. It applies to so many of the
-// operations that defectOps of them are certain to include several.
+// defect is a change of the product that breaks a promise. It applies to so many of the operations that defectOps of them
+// are certain to include several. In new, DEFECT stands for its name.
 type defect struct {
 	file     string
 	old, new string

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -70,10 +71,13 @@ type Options struct {
 	Env []string
 }
 
+// discardLogs discards the logs of controller-runtime.
+var discardLogs = sync.OnceFunc(func() { log.SetLogger(logr.Discard()) })
+
 // New creates an installation without processes. It is removed after the test.
 func New(tb testing.TB, o Options) *Installation {
 	tb.Helper()
-	log.SetLogger(logr.Discard()) // controller-runtime's
+	discardLogs()
 	if o.Milvus == (testkit.MilvusAddr{}) {
 		o.Milvus = testkit.Milvus(tb)
 	}
