@@ -43,7 +43,7 @@ var layouts = []string{
 func Stamp(t time.Time) string {
 	t = t.UTC()
 	var buffer [len("-292277022399-01-01T00:00:00.000Z")]byte
-	out := t.AppendFormat(buffer[:0], time.RFC3339) // unlike other layouts, it is not parsed
+	out := t.AppendFormat(buffer[:0], time.RFC3339) // unlike most layouts, it is not parsed for each time
 	ms := t.Nanosecond() / int(time.Millisecond)
 	out[len(out)-1] = '.' // replaces the Z
 	const digits = "0123456789"

@@ -8,8 +8,8 @@ TEXT ·vectorSum(SB), NOSPLIT, $0-32
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
-	// The codes of many units follow each other. Processors do not fetch ahead across a page, so the next codes
-	// are fetched here: 2 KB ahead, which may be beyond the end.
+	// The codes of many units follow each other. Processors do not prefetch across a page, so the loop prefetches
+	// 2 KB ahead, which may be beyond the end.
 loop:  // sixteen products at a time, added in pairs to eight sums of 32 bits; twice
 	PREFETCHT0 2048(DI)
 	VPMOVSXBW  (DI), Y2

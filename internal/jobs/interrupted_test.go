@@ -56,7 +56,7 @@ func (m *migrationEnv) count(t *testing.T, what string) (n int) {
 	return n
 }
 
-// TestUnitsStoredBeforeThePlacement: the operator issues tokens while it assigns a placement, so a job can run before.
+// TestUnitsStoredBeforeThePlacement: the operator issues tokens while it assigns a placement, so a job can run before the placement exists.
 func TestUnitsStoredBeforeThePlacement(t *testing.T) {
 	t.Parallel()
 	m := openMigration(t)

@@ -230,7 +230,7 @@ func bestFirst(hits []retrieve.Hit, n int) []retrieve.Hit {
 	var worst heap.Interface = first
 	heap.Init(worst)
 	for i := len(first); i < len(hits) && n > 0; i++ {
-		if hits[i].Score < hits[0].Score { // most, without a call
+		if hits[i].Score < hits[0].Score { // as most do; the comparison is a call
 			continue
 		}
 		if bestHit(hits[i], hits[0]) < 0 {

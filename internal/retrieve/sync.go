@@ -68,8 +68,8 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 	return fault.New(fault.Unavailable, "the placement of tenant %s changes faster than it is indexed", t)
 }
 
-// unplaced returns Unavailable if units of a tenant without a placement are live: the operator issues tokens while it assigns the placement, which does not fill it with
-// units that were stored before. Otherwise, the tenant or the units were purged.
+// unplaced returns Unavailable if units of a tenant without a placement are live: the operator issues tokens while it assigns the placement, and
+// the assignment does not index the units that exist. Otherwise, the tenant or the units were purged.
 func (x *Indexer) unplaced(ctx context.Context, t tenant.ID, ids []UnitID) error {
 	live, err := x.units.LiveOf(ctx, t, ids)
 	if err == nil && len(live) > 0 {

@@ -168,3 +168,23 @@ func TestSweepConfirmsIndexedUnits(t *testing.T) {
 		t.Errorf("saved %v, confirmed %v, want a vector that is confirmed", e.vectors, e.confirmed)
 	}
 }
+
+// A unit that cannot be confirmed does not keep a sweep from the rest of the tenant.
+func TestSweepContinuesWithoutConfirmation(t *testing.T) {
+	t.Parallel()
+	e := newEnv()
+	e.live[1] = true
+	e.indexed[1], e.indexed[2] = Entry{ID: 1}, Entry{ID: 2}
+	e.onCall = func(call string) error {
+		if call == "embed" {
+			return errUnavailable
+		}
+		return nil
+	}
+	if d, err := e.indexer().Sweep(t.Context(), "t"); err != nil || d != (Drift{Orphaned: 1}) {
+		t.Errorf("sweep = %+v, %v, want an orphaned unit", d, err)
+	}
+	if _, indexed := e.indexed[2]; indexed || e.confirmed[1] {
+		t.Errorf("orphaned unit in the index: %t, unit without a vector confirmed: %t, want neither", indexed, e.confirmed[1])
+	}
+}

@@ -140,8 +140,8 @@ func (b *bench) alternate(n int, own *series, round func(i int)) {
 	own.cost = own.cost.plus(b.usage().since(before))
 }
 
-// inTurn runs the operations of a round, backwards in every second round: the first one after a pause takes longer, and the stores may still
-// be busy with the one before.
+// inTurn runs the operations of a round, in reverse order in every second round: an operation needs more time after a pause, and while the
+// stores are still busy with the previous one.
 func (b *bench) inTurn(round int, operations ...func()) {
 	b.Helper()
 	if round%2 == 1 {
