@@ -92,7 +92,7 @@ func TestVectorsOfGenerationsAreSeparate(t *testing.T) {
 	id := b.unitsOf(t, owner)[0]
 	save := func(g placement.GenerationID, vector []float32) {
 		t.Helper()
-		if err := b.SaveVectors(ctx, alice.Tenant, g, map[retrieve.UnitID][]float32{id: vector}, nil); err != nil {
+		if err := b.SaveVectors(ctx, alice.Tenant, g, withVectors(map[retrieve.UnitID][]float32{id: vector}), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

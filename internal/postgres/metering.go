@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,24 +31,6 @@ func (d *DB) tokensOf(u retrieve.Unit) int64 {
 		return 0
 	}
 	return int64(d.config.CountTokens(u.Dense))
-}
-
-// tokensOfUnits returns the number of tokens of each unit that has no vector, and 0 for others.
-func (d *DB) tokensOfUnits(ctx context.Context, q *db.Queries, id tenant.ID, units []int64) ([]int64, error) {
-	tokens := make([]int64, len(units))
-	if d.config.CountTokens == nil {
-		return tokens, nil
-	}
-	rows, err := q.LoadUnits(ctx, db.LoadUnitsParams{TenantID: string(id), Ids: units})
-	if err != nil {
-		return nil, fmt.Errorf("load units: %w", err)
-	}
-	for _, row := range rows {
-		if row.Embedding == nil {
-			tokens[slices.Index(units, row.ID)] = int64(d.config.CountTokens(toOwnedUnit(row).Dense))
-		}
-	}
-	return tokens, nil
 }
 
 // ReportRequests implements metering.RequestStore.

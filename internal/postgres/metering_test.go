@@ -104,7 +104,7 @@ func TestUsageOfDays(t *testing.T) {
 	}
 	late := b.unitsOf(t, b.remember(t, alice, "embedded by a job", nil))[0]
 	for range 2 { // a job may run twice
-		if err := b.SaveVectors(t.Context(), alice.Tenant, 0, map[retrieve.UnitID][]float32{late: v}, nil); err != nil {
+		if err := b.SaveVectors(t.Context(), alice.Tenant, 0, []retrieve.Unit{{ID: late, Dense: retrieve.MemoryDense("embedded by a job"), Vector: v}}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,7 +171,7 @@ func TestTokensAreCountedBeforeTheLock(t *testing.T) {
 	var jobs sync.WaitGroup
 	for range 2 {
 		jobs.Go(func() {
-			if err := db.SaveVectors(t.Context(), alice.Tenant, 0, map[retrieve.UnitID][]float32{unit: v}, nil); err != nil {
+			if err := db.SaveVectors(t.Context(), alice.Tenant, 0, withVectors(map[retrieve.UnitID][]float32{unit: v}), nil); err != nil {
 				t.Error(err)
 			}
 		})

@@ -69,7 +69,7 @@ func TestOutgrowWithVectors(t *testing.T) {
 		t.Helper()
 		missing := b.unitsOf(t, b.remember(t, alice, fmt.Sprint("Boiler ", b.count(t, "select count(*) from units")), nil))
 		vectors := map[retrieve.UnitID][]float32{missing[0]: randomUnit(rand.New(rand.NewPCG(1, 2)))}
-		if err := b.SaveVectors(t.Context(), alice.Tenant, b.getPlacement(t, alice.Tenant).Generation, vectors, nil); err != nil {
+		if err := b.SaveVectors(t.Context(), alice.Tenant, b.getPlacement(t, alice.Tenant).Generation, withVectors(vectors), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -148,6 +148,14 @@ func (b *testBundle) jobUnits(t testing.TB) map[retrieve.UnitID]bool {
 	return out
 }
 
+// withVectors returns units with vectors, for SaveVectors.
+func withVectors(vectors map[retrieve.UnitID][]float32) (units []retrieve.Unit) {
+	for id, v := range vectors {
+		units = append(units, retrieve.Unit{ID: id, Vector: v})
+	}
+	return units
+}
+
 // randomUnit returns a random vector of length 1.
 func randomUnit(r *rand.Rand) []float32 {
 	v := make([]float32, postgrestest.Generation.Dimensions)

@@ -54,15 +54,15 @@ func vectorsOf(r db.LoadUnitsRow) map[placement.GenerationID][]float32 {
 }
 
 // SaveVectors implements retrieve.Units. It holds the placement, so that a tenant does not leave a
-// generation or enter the index, and DeleteOtherVectors does not run, between the check and the write. Tokens are counted before
-// the lock of the usage row, which is held for one round trip.
+// generation or enter the index, and DeleteOtherVectors does not run, between the check and the write. The lock of the usage row is
+// held for one round trip.
 func (d *DB) SaveVectors(
-	ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[retrieve.UnitID][]float32, confirmed []retrieve.UnitID,
+	ctx context.Context, t tenant.ID, g placement.GenerationID, embedded []retrieve.Unit, confirmed []retrieve.UnitID,
 ) error {
 	p := db.SaveVectorsParams{TenantID: string(t), GenerationID: int16(g)}
-	for id, v := range vectors {
-		p.Ids, p.Embeddings = append(p.Ids, int64(id)), append(p.Embeddings, encodeHalf(v))
-		p.Confirmed = append(p.Confirmed, slices.Contains(confirmed, id))
+	for _, u := range embedded {
+		p.Ids, p.Embeddings, p.Tokens = append(p.Ids, int64(u.ID)), append(p.Embeddings, encodeHalf(u.Vector)), append(p.Tokens, d.tokensOf(u))
+		p.Confirmed = append(p.Confirmed, slices.Contains(confirmed, u.ID))
 	}
 	err := d.writeTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
 		if err := q.SharePlacement(ctx, string(t)); err != nil {
@@ -81,11 +81,11 @@ func (d *DB) SaveVectors(
 				return err
 			}
 		}
-		if p.Tokens, err = d.tokensOfUnits(ctx, q, t, p.Ids); err != nil {
-			return err
-		}
 		// Two jobs that embed the same unit do not both count it, and every writer locks the usage before units.
 		if err := q.AwaitUsage(ctx, string(t)); err != nil {
+			return err
+		}
+		if err := q.PlanEachExecution(ctx); err != nil {
 			return err
 		}
 		if err := q.SaveVectors(ctx, p); err != nil || len(confirmed) == 0 {

@@ -239,6 +239,79 @@ func TestLoadReadsFewRows(t *testing.T) {
 	})
 }
 
+// A plan that was made when the tables were small, and is kept until they have statistics, reads few rows of the tables that have grown.
+func TestPlansOfSmallTablesReadFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope := b.users[0]
+	const chats, length, every = 20, 100, 100
+	// So many that the index of times still has one level, and others have two.
+	ids := b.unitsOf(t, b.upsert(t, scope, newConversation("first", 1, 160)).Conversation.ID)[:1]
+	conn := session(t, d, scope)
+	exec(t, conn, "select set_config('mnemo.user', '*', false), set_config('plan_cache_mode', 'force_generic_plan', false)")
+	exec(t, conn, "prepare loaded (uuid, bigint[]) as "+namedQuery(t, "units.sql", "LoadUnits", "tenant_id", "ids"))
+	exec(t, conn, "prepare live (uuid, bigint[]) as "+namedQuery(t, "units.sql", "LiveUnitsOf", "tenant_id", "ids"))
+	exec(t, conn, "prepare resolved (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "ResolveChatUnits", "tenant_id", "user_id", "ids", "group_id"))
+	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "DescribeUnits", "tenant_id", "user_id", "ids", "group_id"))
+	list := func() string { return strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",") }
+	statements := func() []string {
+		return []string{
+			fmt.Sprintf("execute loaded ('%s', '{%s}')", scope.Tenant, list()),
+			fmt.Sprintf("execute live ('%s', '{%s}')", scope.Tenant, list()),
+			fmt.Sprintf("execute resolved ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, list()),
+			fmt.Sprintf("execute described ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, list()),
+		}
+	}
+	for _, statement := range statements() { // makes the plan
+		exec(t, conn, statement)
+	}
+	for i := range chats {
+		for j, id := range b.unitsOf(t, b.upsert(t, scope, newConversation(fmt.Sprint(i), i, length)).Conversation.ID) {
+			if j%every == 0 {
+				ids = append(ids, id)
+			}
+		}
+	}
+	for _, statement := range statements() {
+		plan := explain(t, conn, statement)
+		if plan.Rows < float64(len(ids)) {
+			t.Errorf("%.18s: %v rows, want at least %d", statement, plan.Rows, len(ids))
+		}
+		// Each unit with its neighbors, and the first messages of its conversation.
+		if node, rows := plan.most(); rows > float64(16*len(ids)) {
+			t.Errorf("%.18s: %s of %s reads %v rows for %d units", statement, node.Type, node.Relation, rows, len(ids))
+		}
+	}
+}
+
+// Saving vectors reads few rows of a table without statistics, however large it is when the statement is planned.
+func TestSaveVectorsReadsFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope := b.users[0]
+	conn := session(t, d, scope)
+	exec(t, conn, "select set_config('mnemo.user', '*', false), set_config('plan_cache_mode', 'force_custom_plan', false)")
+	exec(t, conn, "prepare saved (uuid, bigint[], bytea[], bigint[], boolean[], smallint) as "+
+		namedQuery(t, "units.sql", "SaveVectors", "tenant_id", "ids", "embeddings", "tokens", "confirmed", "generation_id"))
+	const saved = 20
+	for _, length := range []int{100, 1000, 5000} {
+		ids := b.unitsOf(t, b.upsert(t, scope, newConversation(fmt.Sprint(length), 1, length)).Conversation.ID)[:saved]
+		plan := explain(t, conn, fmt.Sprintf("execute saved ('%s', '{%s}', array_fill('\\x0028'::bytea, '{%d}'), array_fill(1, '{%d}'), array_fill(true, '{%d}'), 1)",
+			scope.Tenant, strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ","), saved, saved, saved))
+		if n := b.count(t, "select count(*) from units where embedding is not null and id = any($1)", ids); n != saved {
+			t.Errorf("%d units have a vector, want %d", n, saved)
+		}
+		// Once to count tokens, once to update, and the updated ones.
+		if rows := plan.read("units"); length > 100 && rows > 3*saved {
+			t.Errorf("beside %d units: %v rows are read, want at most %d", length, rows, 3*saved)
+		}
+	}
+}
+
 // Statements that cut pieces from texts convert each text once, with any plan: a message of megabytes may have tens of thousands of pieces.
 func TestTextsAreConvertedOnce(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func TestMemoryRoundTrips(t *testing.T) {
 		id = created.ID
 	}
 	embed := func() {
-		if err := b.SaveVectors(t.Context(), b.users[0].Tenant, 0, map[retrieve.UnitID][]float32{retrieve.UnitID(1): vector}, nil); err != nil {
+		if err := b.SaveVectors(t.Context(), b.users[0].Tenant, 0, withVectors(map[retrieve.UnitID][]float32{retrieve.UnitID(1): vector}), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestMemoryRoundTrips(t *testing.T) {
 		do   func()
 		want int64
 	}{
-		{"preparation", prepare, 1}, {"creation after it", createPrepared, 1}, {"vectors", embed, 3}, {"confirmation", confirm, 1}, {"deletion", remove, 2},
+		{"preparation", prepare, 1}, {"creation after it", createPrepared, 1}, {"vectors", embed, 2}, {"confirmation", confirm, 1}, {"deletion", remove, 2},
 		{"creation", create, 2}, {"deletion that can be undone", undoable, 3},
 		{"creation", create, 2}, {"merge", merge, 5},
 	} {

@@ -136,8 +136,8 @@ type Units interface {
 	// Vectors.
 	Load(ctx context.Context, t tenant.ID, ids []UnitID) ([]OwnedUnit, error)
 	// SaveVectors stores missing embeddings of a generation, and confirms units as Confirm does: those of confirmed or, if the tenant is
-	// in no index, those of vectors.
-	SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[UnitID][]float32, confirmed []UnitID) error
+	// in no index, those embedded. The latter have an ID, Dense and Vector.
+	SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, embedded []Unit, confirmed []UnitID) error
 	// Confirm records the database time at which the index contained these units, or at
 	// which they had a vector if the tenant is in no index. In the same transaction, it records
 	// that the tenant has outgrown exact scoring if one of their users has more than

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -150,11 +149,8 @@ func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) (unsaved 
 	}
 	var errs []error
 	for _, g := range j.generations() {
-		b := batchOf{tenant: j.tenant, generation: g}
-		if j.savesLast() {
-			b.unsaved = map[UnitID][]float32{}
-		}
-		errs = append(errs, x.embedMissing(ctx, b, units))
+		b := batchOf{tenant: j.tenant, generation: g, savedLast: j.savesLast()}
+		errs = append(errs, x.embedMissing(ctx, &b, units))
 		if len(b.unsaved) > 0 {
 			unsaved = append(unsaved, b)
 		}
@@ -195,8 +191,8 @@ func (j job) generations() (all []placement.GenerationID) {
 	return all
 }
 
-func (x *Indexer) embedMissing(ctx context.Context, b batchOf, units []OwnedUnit) error {
-	for batch := range slices.Chunk(x.missing(b, units), embedBatch) {
+func (x *Indexer) embedMissing(ctx context.Context, b *batchOf, units []OwnedUnit) error {
+	for batch := range slices.Chunk(x.missing(*b, units), embedBatch) {
 		if err := x.embedBatch(ctx, b, batch); err != nil {
 			return err
 		}
@@ -232,20 +228,21 @@ func (j job) savesLast() bool { return j.embed && j.confirm && j.indexed() }
 type batchOf struct {
 	tenant     tenant.ID
 	generation placement.GenerationID
-	unsaved    map[UnitID][]float32 // their vectors; nil if each is saved when it was computed
+	savedLast  bool   // their vectors are saved when the units are confirmed
+	unsaved    []Unit // until then: with ID, Dense and Vector
 }
 
 func (b batchOf) refusal(u *OwnedUnit) refusalKey { return refusalKey{u.ID, b.generation} }
 
 // embedBatch embeds a batch. If the embedder refuses it, it halves the batch until
 // it finds the text that was refused, and omits that one.
-func (x *Indexer) embedBatch(ctx context.Context, b batchOf, batch []*OwnedUnit) error {
+func (x *Indexer) embedBatch(ctx context.Context, b *batchOf, batch []*OwnedUnit) error {
 	err := x.embedTexts(ctx, b, batch)
 	switch {
 	case !IsRefused(err):
 		return err
 	case len(batch) == 1:
-		return x.skip(ctx, b, batch[0], err)
+		return x.skip(ctx, *b, batch[0], err)
 	}
 	half := len(batch) / 2
 	if err := x.embedBatch(ctx, b, batch[:half]); err != nil {
@@ -256,7 +253,7 @@ func (x *Indexer) embedBatch(ctx context.Context, b batchOf, batch []*OwnedUnit)
 
 // embedTexts embeds units in one request and saves or collects their vectors. Jobs wait while
 // the embedder fails, hence Unavailable.
-func (x *Indexer) embedTexts(ctx context.Context, b batchOf, batch []*OwnedUnit) error {
+func (x *Indexer) embedTexts(ctx context.Context, b *batchOf, batch []*OwnedUnit) error {
 	texts := make([]string, len(batch))
 	for i, u := range batch {
 		texts[i] = u.Dense
@@ -268,13 +265,13 @@ func (x *Indexer) embedTexts(ctx context.Context, b batchOf, batch []*OwnedUnit)
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "embed units")
 	}
-	made := make(map[UnitID][]float32, len(batch))
+	embedded := make([]Unit, len(batch))
 	for i, u := range batch {
-		made[u.ID] = vectors[i]
+		embedded[i] = Unit{ID: u.ID, Dense: u.Dense, Vector: vectors[i]}
 	}
-	if b.unsaved != nil {
-		maps.Copy(b.unsaved, made)
-	} else if err := x.units.SaveVectors(ctx, b.tenant, b.generation, made, nil); err != nil {
+	if b.savedLast {
+		b.unsaved = append(b.unsaved, embedded...)
+	} else if err := x.units.SaveVectors(ctx, b.tenant, b.generation, embedded, nil); err != nil {
 		return fmt.Errorf("save vectors: %w", err)
 	}
 	for i, u := range batch {

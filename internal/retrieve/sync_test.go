@@ -61,11 +61,13 @@ func (e *env) vectorsOf(id UnitID) map[placement.GenerationID][]float32 {
 	return map[placement.GenerationID][]float32{e.vectorGeneration: e.vectors[id]}
 }
 
-func (e *env) SaveVectors(ctx context.Context, _ tenant.ID, _ placement.GenerationID, vectors map[UnitID][]float32, confirmed []UnitID) error {
+func (e *env) SaveVectors(ctx context.Context, _ tenant.ID, _ placement.GenerationID, embedded []Unit, confirmed []UnitID) error {
 	if err := errors.Join(ctx.Err(), e.onCall("save")); err != nil {
 		return err
 	}
-	maps.Copy(e.vectors, vectors)
+	for _, u := range embedded {
+		e.vectors[u.ID] = u.Vector
+	}
 	for _, id := range confirmed {
 		e.confirmed[id] = true
 	}

@@ -34,7 +34,7 @@ func (b *bench) conversation(id string) (body map[string]any, dense []string) {
 }
 
 // ingestChats is the number of conversations that are sent in a round.
-const ingestChats = 16
+const ingestChats = 32
 
 // ingest compares the rate at which texts of conversations are stored, embedded and indexed with that of embedding the same
 // texts, in rounds.

@@ -350,7 +350,7 @@ func TestMigrationResumes(t *testing.T) {
 	if err != nil || len(units) != 1 {
 		t.Fatalf("units: %v, %v", units, err)
 	}
-	late := map[retrieve.UnitID][]float32{units[0]: make([]float32, 384)} // of a job that began before the end
+	late := []retrieve.Unit{{ID: units[0], Vector: make([]float32, 384)}} // of a job that began before the end
 	if err := e.db.SaveVectors(t.Context(), u.scope.Tenant, e.source, late, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -248,9 +248,10 @@ type DescribeUnitsRow struct {
 // The units with their text, and without text the 8 nearest of the message before and of the one after: a message may have tens of
 // thousands. The heading is the title, for the unit to which retrieve.ChatUnits adds it (retrieve.Titled, among the first retrieve.MaxTitled messages).
 // Each text is converted once, however many of its pieces are wanted: it may have megabytes. The offset keeps the conversion out of the join with the pieces.
-// Without statistics, as after an import, every index seems equally good to the planner,
+// Without statistics, as after an import, every index seems equally good to the planner, or better if it is smaller,
 // and it may read all messages of the user for each unit. Sorting by seq, with "between"
-// because a constant needs no sorting, makes it choose the index that ends with seq.
+// because a constant needs no sorting, makes it choose the index that ends with seq. The smaller one, of times, has a condition
+// (00055_messages_created.sql).
 func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([]DescribeUnitsRow, error) {
 	rows, err := q.db.Query(ctx, describeUnits,
 		arg.TenantID,
@@ -426,16 +427,21 @@ func (q *Queries) LiveUnits(ctx context.Context, arg LiveUnitsParams) ([]int64, 
 }
 
 const liveUnitsOf = `-- name: LiveUnitsOf :many
-select id from units where tenant_id = $1 and id = any($2::bigint[]) and active
+select u.id from (select distinct unnest($1::bigint[]) as id) w
+cross join lateral (
+    select n.id from units n where n.tenant_id = $2 and n.id between w.id and w.id and n.active
+    order by n.id limit 1
+) u
 `
 
 type LiveUnitsOfParams struct {
-	TenantID string
 	Ids      []int64
+	TenantID string
 }
 
+// See LoadUnits.
 func (q *Queries) LiveUnitsOf(ctx context.Context, arg LiveUnitsOfParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, liveUnitsOf, arg.TenantID, arg.Ids)
+	rows, err := q.db.Query(ctx, liveUnitsOf, arg.Ids, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -458,16 +464,21 @@ const loadUnits = `-- name: LoadUnits :many
 with found as materialized (
     select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id) as owner, u.seq, u.span_start, u.span_end,
         u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, o.sender, o.at, o.text
-    from units u
+    from (select distinct unnest($1::bigint[]) as id) w
+    cross join lateral (
+        select n.id, n.user_id, n.kind, n.group_id, n.memory_id, n.conversation_id, n.seq, n.span_start, n.span_end,
+            n.embedding, n.generation_id, n.next_embedding, n.next_generation_id
+        from units n where n.tenant_id = $2 and n.id between w.id and w.id and n.active
+        order by n.id limit 1
+    ) u
     cross join lateral (
         (select ''::text as sender, 'epoch'::timestamptz as at, m.text from memories m
-            where m.tenant_id = $1 and m.user_id = u.user_id and m.id = u.memory_id limit 1)
+            where m.tenant_id = $2 and m.user_id = u.user_id and m.id = u.memory_id limit 1)
         union all
         (select g.sender, g.created_at, g.text from messages g
-            where g.tenant_id = $1 and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq between u.seq and u.seq
+            where g.tenant_id = $2 and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq between u.seq and u.seq
             order by g.seq limit 1)
     ) o
-    where u.tenant_id = $1 and u.id = any($2::bigint[]) and u.active
 ), pieces as materialized (
     select p.id, convert_from(substring(c.content from p.span_start + 1 for p.span_end - p.span_start), 'UTF8') as piece
     from (
@@ -485,8 +496,8 @@ from found f join pieces p on p.id = f.id
 `
 
 type LoadUnitsParams struct {
-	TenantID string
 	Ids      []int64
+	TenantID string
 }
 
 type LoadUnitsRow struct {
@@ -507,10 +518,10 @@ type LoadUnitsRow struct {
 	Piece            string
 }
 
-// Live units with their text; memories have no sender. Each is looked up apart: without statistics, a join may read all memories
-// of the tenant for one unit. See DescribeUnits for the pieces.
+// Live units with their text; memories have no sender. Each is looked up apart: without statistics, a join may read all units or memories
+// of the tenant for one unit. See DescribeUnits for the order and the pieces.
 func (q *Queries) LoadUnits(ctx context.Context, arg LoadUnitsParams) ([]LoadUnitsRow, error) {
-	rows, err := q.db.Query(ctx, loadUnits, arg.TenantID, arg.Ids)
+	rows, err := q.db.Query(ctx, loadUnits, arg.Ids, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -563,6 +574,17 @@ type MarkOutgrownParams struct {
 // already, this reads one row.
 func (q *Queries) MarkOutgrown(ctx context.Context, arg MarkOutgrownParams) error {
 	_, err := q.db.Exec(ctx, markOutgrown, arg.TenantID, arg.Ids, arg.AtLeast)
+	return err
+}
+
+const planEachExecution = `-- name: PlanEachExecution :exec
+select set_config('plan_cache_mode', 'force_custom_plan', true)
+`
+
+// Makes PostgreSQL plan the next statements of the transaction for their parameters and the present size of the tables. Until tables have statistics,
+// a plan of a small table that PostgreSQL keeps reads ever more rows.
+func (q *Queries) PlanEachExecution(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, planEachExecution)
 	return err
 }
 
@@ -723,7 +745,8 @@ with v as materialized (
     select unnest($3::bigint[]) as id, unnest($4::bytea[]) as embedding, unnest($5::bigint[]) as tokens, unnest($6::boolean[]) as confirmed
 ), counted as (
     update usage s set embedded_tokens = s.embedded_tokens + n.tokens
-    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $2 and u.id = v.id where u.embedding is null) n
+    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $2 and u.id = any($3::bigint[]) and u.id = v.id
+        where u.embedding is null) n
     where s.tenant_id = $2 and n.tokens > 0
 )
 update units u set
@@ -733,7 +756,7 @@ update units u set
     next_generation_id = case when u.embedding is null then u.next_generation_id else $1::smallint end,
     indexed_at = case when v.confirmed and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
 from v
-where u.tenant_id = $2 and u.id = v.id
+where u.tenant_id = $2 and u.id = any($3::bigint[]) and u.id = v.id
     and not (u.embedding is not null and u.generation_id = $1::smallint)
     and u.next_generation_id is distinct from $1::smallint
 `
@@ -749,7 +772,7 @@ type SaveVectorsParams struct {
 
 // Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
 // vector yet to the usage. Confirms units with the same write: each write of a row adds all of its index entries again. The
-// transaction holds the lock of the usage row.
+// transaction holds the lock of the usage row. Selecting by the ids, and PlanEachExecution, keep the planner from reading all units of the tenant.
 func (q *Queries) SaveVectors(ctx context.Context, arg SaveVectorsParams) error {
 	_, err := q.db.Exec(ctx, saveVectors,
 		arg.GenerationID,

@@ -46,12 +46,18 @@ cross join lateral (
 ) g;
 
 -- name: LoadUnits :many
--- Live units with their text; memories have no sender. Each is looked up apart: without statistics, a join may read all memories
--- of the tenant for one unit. See DescribeUnits for the pieces.
+-- Live units with their text; memories have no sender. Each is looked up apart: without statistics, a join may read all units or memories
+-- of the tenant for one unit. See DescribeUnits for the order and the pieces.
 with found as materialized (
     select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id) as owner, u.seq, u.span_start, u.span_end,
         u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, o.sender, o.at, o.text
-    from units u
+    from (select distinct unnest(@ids::bigint[]) as id) w
+    cross join lateral (
+        select n.id, n.user_id, n.kind, n.group_id, n.memory_id, n.conversation_id, n.seq, n.span_start, n.span_end,
+            n.embedding, n.generation_id, n.next_embedding, n.next_generation_id
+        from units n where n.tenant_id = @tenant_id and n.id between w.id and w.id and n.active
+        order by n.id limit 1
+    ) u
     cross join lateral (
         (select ''::text as sender, 'epoch'::timestamptz as at, m.text from memories m
             where m.tenant_id = @tenant_id and m.user_id = u.user_id and m.id = u.memory_id limit 1)
@@ -60,7 +66,6 @@ with found as materialized (
             where g.tenant_id = @tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq between u.seq and u.seq
             order by g.seq limit 1)
     ) o
-    where u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.active
 ), pieces as materialized (
     select p.id, convert_from(substring(c.content from p.span_start + 1 for p.span_end - p.span_start), 'UTF8') as piece
     from (
@@ -76,15 +81,21 @@ select f.id, f.user_id, f.kind, f.group_id, f.owner::text as owner, f.seq, f.spa
     f.embedding, f.generation_id, f.next_embedding, f.next_generation_id, f.sender, f.at, p.piece::text as piece
 from found f join pieces p on p.id = f.id;
 
+-- name: PlanEachExecution :exec
+-- Makes PostgreSQL plan the next statements of the transaction for their parameters and the present size of the tables. Until tables have statistics,
+-- a plan of a small table that PostgreSQL keeps reads ever more rows.
+select set_config('plan_cache_mode', 'force_custom_plan', true);
+
 -- name: SaveVectors :exec
 -- Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
 -- vector yet to the usage. Confirms units with the same write: each write of a row adds all of its index entries again. The
--- transaction holds the lock of the usage row.
+-- transaction holds the lock of the usage row. Selecting by the ids, and PlanEachExecution, keep the planner from reading all units of the tenant.
 with v as materialized (
     select unnest(@ids::bigint[]) as id, unnest(@embeddings::bytea[]) as embedding, unnest(@tokens::bigint[]) as tokens, unnest(@confirmed::boolean[]) as confirmed
 ), counted as (
     update usage s set embedded_tokens = s.embedded_tokens + n.tokens
-    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = @tenant_id and u.id = v.id where u.embedding is null) n
+    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.id = v.id
+        where u.embedding is null) n
     where s.tenant_id = @tenant_id and n.tokens > 0
 )
 update units u set
@@ -94,7 +105,7 @@ update units u set
     next_generation_id = case when u.embedding is null then u.next_generation_id else @generation_id::smallint end,
     indexed_at = case when v.confirmed and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
 from v
-where u.tenant_id = @tenant_id and u.id = v.id
+where u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.id = v.id
     and not (u.embedding is not null and u.generation_id = @generation_id::smallint)
     and u.next_generation_id is distinct from @generation_id::smallint;
 
@@ -113,7 +124,12 @@ update units set indexed_at = now()
 where tenant_id = @tenant_id and id = any(@ids::bigint[]) and active and indexed_at is null;
 
 -- name: LiveUnitsOf :many
-select id from units where tenant_id = @tenant_id and id = any(@ids::bigint[]) and active;
+-- See LoadUnits.
+select u.id from (select distinct unnest(@ids::bigint[]) as id) w
+cross join lateral (
+    select n.id from units n where n.tenant_id = @tenant_id and n.id between w.id and w.id and n.active
+    order by n.id limit 1
+) u;
 
 -- name: LiveUnits :many
 select id from units where tenant_id = @tenant_id and id > @after and active order by id limit @count;
@@ -144,9 +160,10 @@ where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = any(@ids::big
 -- The units with their text, and without text the 8 nearest of the message before and of the one after: a message may have tens of
 -- thousands. The heading is the title, for the unit to which retrieve.ChatUnits adds it (retrieve.Titled, among the first retrieve.MaxTitled messages).
 -- Each text is converted once, however many of its pieces are wanted: it may have megabytes. The offset keeps the conversion out of the join with the pieces.
--- Without statistics, as after an import, every index seems equally good to the planner,
+-- Without statistics, as after an import, every index seems equally good to the planner, or better if it is smaller,
 -- and it may read all messages of the user for each unit. Sorting by seq, with "between"
--- because a constant needs no sorting, makes it choose the index that ends with seq.
+-- because a constant needs no sorting, makes it choose the index that ends with seq. The smaller one, of times, has a condition
+-- (00055_messages_created.sql).
 with found as materialized (
     select u.*, g.sender, g.created_at as at, g.text,
         case when u.seq < 5 and u.seq = (
