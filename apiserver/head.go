@@ -11,6 +11,13 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
+// unrepeatable are the headers that checkHead counts.
+var unrepeatable = [...]string{
+	hostHeader: fiber.HeaderHost, lengthHeader: fiber.HeaderContentLength, encodingHeader: fiber.HeaderTransferEncoding, 3: fiber.HeaderAuthorization, 4: headerUser,
+}
+
+const hostHeader, lengthHeader, encodingHeader = 0, 1, 2 // in unrepeatable
+
 // checkHead rejects requests that fasthttp accepts although a proxy may have read
 // them differently (RFC 9112): it would have forwarded one request, and the server
 // would handle two (request smuggling), or another host's or user's.
@@ -18,7 +25,7 @@ func checkHead(h *fasthttp.RequestHeader) error {
 	if v := string(h.Protocol()); v != "HTTP/1.1" && v != "HTTP/1.0" {
 		return fault.New(fault.Invalid, "the HTTP version must be 1.1 or 1.0")
 	}
-	given := map[string]int{}
+	var given [len(unrepeatable)]int
 	for line := range bytes.Lines(h.RawHeaders()) {
 		line = bytes.TrimRight(line, "\r\n")
 		if len(line) == 0 {
@@ -28,17 +35,21 @@ func checkHead(h *fasthttp.RequestHeader) error {
 		if !ok || !httpguts.ValidHeaderFieldName(string(name)) {
 			return fault.New(fault.Invalid, "each header must be a name, a colon without space before it, and a value on the same line")
 		}
-		given[strings.ToLower(string(name))]++
+		for i, u := range unrepeatable {
+			if strings.EqualFold(string(name), u) {
+				given[i]++
+			}
+		}
 	}
-	for _, name := range []string{fiber.HeaderHost, fiber.HeaderAuthorization, headerUser, fiber.HeaderContentLength, fiber.HeaderTransferEncoding} {
-		if given[strings.ToLower(name)] > 1 {
+	for i, name := range unrepeatable {
+		if given[i] > 1 {
 			return fault.New(fault.Invalid, "header %s must not be sent more than once", name)
 		}
 	}
-	if given["host"] == 0 && h.IsHTTP11() {
+	if given[hostHeader] == 0 && h.IsHTTP11() {
 		return fault.New(fault.Invalid, "header Host is required")
 	}
-	if given["content-length"] > 0 && given["transfer-encoding"] > 0 {
+	if given[lengthHeader] > 0 && given[encodingHeader] > 0 {
 		return fault.New(fault.Invalid, "Content-Length and Transfer-Encoding must not be sent together")
 	}
 	return nil
@@ -47,6 +58,10 @@ func checkHead(h *fasthttp.RequestHeader) error {
 // hasEncodedSlash reports whether the path of a request contains an encoded slash or
 // backslash. No route has one, and decoding would change the segments of the path.
 func hasEncodedSlash(h *fasthttp.RequestHeader) bool {
-	path, _, _ := bytes.Cut(bytes.ToLower(h.RequestURI()), []byte("?"))
+	path, _, _ := bytes.Cut(h.RequestURI(), []byte("?"))
+	if bytes.IndexByte(path, '%') < 0 {
+		return false
+	}
+	path = bytes.ToLower(path)
 	return bytes.Contains(path, []byte("%2f")) || bytes.Contains(path, []byte("%5c"))
 }

@@ -14,9 +14,9 @@ import (
 // startSpan starts the span of a request, in the client's trace if it sends one.
 // Without a configured tracer the span is dropped.
 func startSpan(ctx context.Context, c *fiber.Ctx) (context.Context, trace.Span) {
-	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{
-		"traceparent": c.Get("Traceparent"), "tracestate": c.Get("Tracestate"),
-	})
+	if parent := c.Get("Traceparent"); parent != "" {
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": c.Get("Tracestate")})
+	}
 	return otel.Tracer("github.com/mnemo-dev/mnemo").Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 }
 
