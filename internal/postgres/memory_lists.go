@@ -118,7 +118,7 @@ func selectMemories(query, asOf string) string {
 		case when exists (select from memories l where l.tenant_id = $1 and l.user_id = $2 and l.superseded_by is not null) then
 			nullif(array(select o.id::text from memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id` +
 		strings.ReplaceAll(superseded, "%s", "o") + ` order by o.seq), '{}') end,
-		nullif(m.agent_id, ''), nullif(m.run_id, ''),
+		case when m.attribute_bytes > 0 then m.agent_id end, case when m.attribute_bytes > 0 then m.run_id end,
 		case when m.attribute_bytes > 0 then m.tags end, case when m.attribute_bytes > 0 then m.metadata end,
 		case when exists (select from merged_memories l where l.tenant_id = $1 and l.user_id = $2) then (select count(*) from merged_memories g
 			where g.tenant_id = m.tenant_id and g.user_id = m.user_id and g.merged_into = m.id) end
