@@ -95,12 +95,6 @@ type listMemoriesOutput struct {
 	Body     memoryListBody
 }
 
-type memoryListBody struct {
-	Memories []memoryBody `json:"memories"`
-	Buckets  []bucketBody `json:"buckets" doc:"All buckets of the user, regardless of the query."`
-	NextSkip int          `json:"nextSkip,omitempty" doc:"The skip of the next page; absent on the last page."`
-}
-
 type memoryBody struct {
 	ID       string             `json:"id"`
 	Text     string             `json:"text"`
@@ -173,16 +167,9 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 	if err != nil {
 		return nil, err
 	}
-	out := &listMemoriesOutput{Degraded: degraded(listing.Degraded), Body: memoryListBody{
-		Memories: make([]memoryBody, len(listing.Memories)), Buckets: bucketBodies(listing.Buckets), NextSkip: listing.NextSkip,
-	}}
-	for i, m := range listing.Memories {
-		out.Body.Memories[i] = bodyOf(m)
-		if strings.TrimSpace(in.Query) != "" {
-			out.Body.Memories[i].Score = &listing.Memories[i].Score
-		}
-	}
-	return out, nil
+	return &listMemoriesOutput{Degraded: degraded(listing.Degraded), Body: memoryListBody{
+		memories: listing.Memories, scored: strings.TrimSpace(in.Query) != "", Buckets: bucketBodies(listing.Buckets), NextSkip: listing.NextSkip,
+	}}, nil
 }
 
 func bodyOf(m memory.Memory) memoryBody {

@@ -178,7 +178,7 @@ func apiConfig() huma.Config {
 	c.CreateHooks = nil // they add $schema to responses
 	c.AllowAdditionalPropertiesByDefault = true
 	c.Formats = map[string]huma.Format{
-		"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decodeJSON},
+		"application/json": {Marshal: marshal, Unmarshal: decodeJSON},
 	}
 	c.Info.Description = apiDescription
 	c.Info.License = &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"}

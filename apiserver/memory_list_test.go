@@ -1,0 +1,66 @@
+package apiserver
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/memory"
+)
+
+// A list is encoded like the bodies of its memories, whatever the number of parts.
+func TestListIsEncodedInParts(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, memoriesPerPart, memoriesPerPart + 1, 3*memoriesPerPart - 1} {
+		for _, scored := range []bool{false, true} {
+			list := listOf(n)
+			list.scored = scored
+			want := memoryListBody{Memories: []memoryBody{}, Buckets: list.Buckets, NextSkip: list.NextSkip}
+			for i, m := range list.memories {
+				body := bodyOf(m)
+				if scored {
+					body.Score = &list.memories[i].Score
+				}
+				want.Memories = append(want.Memories, body)
+			}
+			var expected, got bytes.Buffer
+			if err := huma.DefaultJSONFormat.Marshal(&expected, want); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // with used buffers
+				got.Reset()
+				if err := marshal(&got, list); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(got.Bytes(), expected.Bytes()) {
+					t.Errorf("%d memories, scores %t:\n%.300s, want\n%.300s", n, scored, &got, &expected)
+				}
+			}
+		}
+	}
+}
+
+func listOf(n int) memoryListBody {
+	list := memoryListBody{Buckets: []bucketBody{{Name: "General []"}}, NextSkip: n}
+	for i := range n {
+		list.memories = append(list.memories, memory.Memory{ID: fmt.Sprint("id ", i), Text: strings.Repeat("A <b>text</b>, ", i%40), BucketID: 1, BucketName: "General",
+			CreatedAt: time.Unix(int64(i), 0), Score: 1 / float64(i+1)})
+	}
+	return list
+}
+
+func BenchmarkListEncoding(b *testing.B) {
+	list := listOf(1000)
+	var out bytes.Buffer
+	b.ReportAllocs()
+	for b.Loop() {
+		out.Reset()
+		if err := marshal(&out, list); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
