@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mnemo-dev/mnemo/internal/dot"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
@@ -95,7 +96,7 @@ func (c *comparison) judge(b *background, ranking []Hit) {
 	coverage := c.coverage(units, ranking)
 	noise := c.noiseFor(b, units, c.noise(b, vectors))
 	margin := func(h Hit) float64 {
-		return b.margin(c.query.Kind, c.vector, dot(units[h.ID].Vector, c.vector))
+		return b.margin(c.query.Kind, c.vector, dot.Floats(units[h.ID].Vector, c.vector))
 	}
 	if c.query.Kind == Chat {
 		judgeTogether(ranking, units, noise, margin, coverage)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/dot"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
@@ -217,7 +218,7 @@ func (c *comparison) compared() ([]candidate, []features) {
 func (c *comparison) cosines() (list []float64, unknown float64) {
 	list, unknown = make([]float64, len(c.all)), -1
 	for i, d := range c.all {
-		list[i] = dot(d.Vector, c.vector)
+		list[i] = dot.Floats(d.Vector, c.vector)
 		if !d.neighbor() && len(d.Vector) > 0 {
 			unknown = max(unknown, list[i])
 		}
@@ -226,27 +227,7 @@ func (c *comparison) cosines() (list []float64, unknown float64) {
 }
 
 // Cosine returns the cosine of two vectors of length 1.
-func Cosine(a, b []float32) float64 { return dot(a, b) }
-
-// dot returns the dot product over the shorter of both lengths.
-func dot(a, b []float32) float64 {
-	n := min(len(a), len(b))
-	a, b = a[:n], b[:n]
-	// Four independent sums avoid a dependency between additions.
-	var s0, s1, s2, s3 float32
-	i := 0
-	for ; i+4 <= n; i += 4 {
-		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
-		s0 += x[0] * y[0]
-		s1 += x[1] * y[1]
-		s2 += x[2] * y[2]
-		s3 += x[3] * y[3]
-	}
-	for ; i < n; i++ {
-		s0 += a[i] * b[i]
-	}
-	return float64(s0+s1) + float64(s2+s3)
-}
+func Cosine(a, b []float32) float64 { return dot.Floats(a, b) }
 
 // features compares the candidates with the question. best is the best cosine of each
 // message.

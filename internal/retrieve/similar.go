@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/dot"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -54,12 +55,12 @@ func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Lo
 	}
 	base := 0.0
 	if b := e.background(ctx, q.Generation); b != nil {
-		base = dot(vector, b.mean[q.Kind])
+		base = dot.Floats(vector, b.mean[q.Kind])
 	}
 	var out []Similar
 	for _, d := range described {
 		if !d.neighbor() {
-			out = append(out, Similar{Owner: d.Owner, Text: d.Text, Similarity: (dot(d.Vector, vector) - base) / max(1-base, leastScale), Stale: q.prefetched.Stale})
+			out = append(out, Similar{Owner: d.Owner, Text: d.Text, Similarity: (dot.Floats(d.Vector, vector) - base) / max(1-base, leastScale), Stale: q.prefetched.Stale})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Similar) int { return cmp.Compare(b.Similarity, a.Similarity) })
