@@ -73,6 +73,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	registry, counts := newMetrics()
 	c.databaseFlags.metrics, c.milvusFlags.metrics = counts, counts
+	c.databaseFlags.traced = c.Endpoint != ""
 	g, err := c.generation()
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type databaseFlags struct {
 	RestoreID           string `env:"MNEMO_RESTORE_ID" help:"Change this value after you restore the database without pg_restore, such as from a snapshot."`
 
 	metrics *telemetry.Metrics // records the expiry of the server's certificate; may be nil
+	traced  bool               // statements have spans
 }
 
 // milvusFlags configure the vector index.
@@ -180,7 +181,7 @@ func (s *stores) milvus() *milvus.Index {
 // openStores connects to PostgreSQL and prepares the vector index.
 func openStores(ctx context.Context, d databaseFlags, m milvusFlags, g placement.Generation, log *slog.Logger) (*stores, error) {
 	config := postgres.Config{URL: d.DatabaseURL, DirectURL: d.DatabaseDirectURL, MaxConns: d.DatabaseConnections, Generation: g, RestoreID: d.RestoreID,
-		CountTokens: tokens.Count, Unindexed: m.unindexed()}
+		CountTokens: tokens.Count, Unindexed: m.unindexed(), Traced: d.traced}
 	if d.metrics != nil {
 		config.Certificate = d.metrics.Certificate("postgresql")
 	}

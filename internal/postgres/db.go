@@ -58,6 +58,8 @@ type Config struct {
 	CountTokens func(text string) int
 	// Certificate is called for every TLS connection; may be nil.
 	Certificate func(tls.ConnectionState) error
+	// Traced records a span for each statement of a sampled trace.
+	Traced bool
 }
 
 // DB is the connection pool of the application role. It is safe for concurrent
@@ -85,12 +87,12 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		d.log = slog.Default()
 	}
 	var err error
-	if d.pool, err = openPool(ctx, c.URL, cmp.Or(c.MaxConns, 10), c.Certificate); err != nil {
+	if d.pool, err = openPool(ctx, c, c.URL, cmp.Or(c.MaxConns, 10)); err != nil {
 		return nil, err
 	}
 	d.direct = d.pool
 	if c.DirectURL != "" {
-		if d.direct, err = openPool(ctx, c.DirectURL, directConns, c.Certificate); err != nil {
+		if d.direct, err = openPool(ctx, c, c.DirectURL, directConns); err != nil {
 			d.pool.Close()
 			return nil, err
 		}
@@ -107,7 +109,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	return d, nil
 }
 
-func openPool(ctx context.Context, url string, most int32, certificate func(tls.ConnectionState) error) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, c Config, url string, most int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("the database URL is invalid: it must have the form postgres://user:password@host:port/database")
@@ -115,10 +117,11 @@ func openPool(ctx context.Context, url string, most int32, certificate func(tls.
 	config.MaxConns = most
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
-	// Spans contain the statements but not their parameters.
-	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithDisableConnectionDetailsInAttributes())
+	if c.Traced { // Spans contain the statements but not their parameters.
+		config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithDisableConnectionDetailsInAttributes())
+	}
 	config.AfterConnect = registerLists
-	showCertificates(config.ConnConfig, certificate)
+	showCertificates(config.ConnConfig, c.Certificate)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", mapError(err))

@@ -67,6 +67,7 @@ func OpenUnindexed(t testing.TB, d Database) *postgres.DB {
 
 func open(t testing.TB, c postgres.Config) *postgres.DB {
 	t.Helper()
+	c.Traced = true // tests of traces see the statements
 	db, err := postgres.Open(t.Context(), c)
 	if err != nil {
 		t.Fatalf("open test database: %v", err)
