@@ -17,7 +17,7 @@ type memoryListBody struct {
 	Buckets  []bucketBody `json:"buckets" doc:"All buckets of the user, regardless of the query."`
 	NextSkip int          `json:"nextSkip,omitempty" doc:"The skip of the next page; absent on the last page."`
 
-	// memories are what writeTo encodes as Memories, which is empty. The bodies of a thousand would be half of what a listing allocates.
+	// memories is encoded as Memories, which is empty. The bodies of a thousand memories would be 30 % of what a listing allocates.
 	memories []memory.Memory
 	scored   bool // memories have scores
 }
@@ -39,8 +39,8 @@ func (b memoryListBody) writeTo(w io.Writer) error {
 	if err := huma.DefaultJSONFormat.Marshal(&frame, b); err != nil {
 		return err
 	}
-	place := bytes.Index(frame.Bytes(), []byte("[]")) + 1
-	if place == 0 {
+	offset := bytes.Index(frame.Bytes(), []byte("[]")) + 1
+	if offset == 0 {
 		return fmt.Errorf("no array of memories in %.100s", &frame)
 	}
 	parts := make([]encodedMemories, (len(b.memories)+memoriesPerPart-1)/memoriesPerPart)
@@ -55,7 +55,7 @@ func (b memoryListBody) writeTo(w io.Writer) error {
 		}
 	}
 	wait.Wait()
-	return writeParts(w, frame.Bytes()[:place], parts, frame.Bytes()[place:])
+	return writeParts(w, frame.Bytes()[:offset], parts, frame.Bytes()[offset:])
 }
 
 // writeParts writes the parts, separated by commas, between start and end. It releases them.
@@ -84,7 +84,7 @@ type encodedMemories struct {
 
 var memoryBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxMemoryBuffer is the size up to which a buffer is used again, bytes.
+// maxMemoryBuffer is the largest capacity of a buffer that is reused, bytes.
 const maxMemoryBuffer = 1 << 20
 
 func (e *encodedMemories) encode(memories []memory.Memory, scored bool) {

@@ -3,6 +3,8 @@ package apiserver
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -44,11 +46,27 @@ func TestListIsEncodedInParts(t *testing.T) {
 	}
 }
 
+func TestListThatCannotBeEncoded(t *testing.T) {
+	t.Parallel()
+	for _, at := range []int{0, memoriesPerPart, 3 * memoriesPerPart} {
+		list := listOf(3*memoriesPerPart + 1)
+		list.scored, list.memories[at].Score = true, math.NaN()
+		if err := marshal(io.Discard, list); err == nil {
+			t.Errorf("the score of memory %d was encoded", at)
+		}
+	}
+}
+
 func listOf(n int) memoryListBody {
 	list := memoryListBody{Buckets: []bucketBody{{Name: "General []"}}, NextSkip: n}
 	for i := range n {
-		list.memories = append(list.memories, memory.Memory{ID: fmt.Sprint("id ", i), Text: strings.Repeat("A <b>text</b>, ", i%40), BucketID: 1, BucketName: "General",
-			CreatedAt: time.Unix(int64(i), 0), Score: 1 / float64(i+1)})
+		m := memory.Memory{ID: fmt.Sprint("id ", i), Text: strings.Repeat("A <b>text</b>, ", i%40), BucketID: 1, BucketName: "General",
+			CreatedAt: time.Unix(int64(i), 0), Score: 1 / float64(i+1)}
+		if i%7 == 0 {
+			m.SupersededBy, m.Supersedes, m.Merged = "newer", []string{"older"}, i
+			m.Attributes = memory.Attributes{AgentID: "agent", RunID: "run", Tags: []string{"a", "b"}, Metadata: []byte(`{"k":[1]}`)}
+		}
+		list.memories = append(list.memories, m)
 	}
 	return list
 }
