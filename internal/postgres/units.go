@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -65,7 +66,7 @@ func (d *DB) SaveVectors(
 		p.Confirmed = append(p.Confirmed, slices.Contains(confirmed, u.ID))
 	}
 	err := d.writeTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
-		if err := q.SharePlacement(ctx, string(t)); err != nil {
+		if err := errors.Join(q.PlanEachExecution(ctx), q.SharePlacement(ctx, string(t))); err != nil {
 			return err
 		}
 		state, err := readPlacement(ctx, q, t)
@@ -83,9 +84,6 @@ func (d *DB) SaveVectors(
 		}
 		// Two jobs that embed the same unit do not both count it, and every writer locks the usage before units.
 		if err := q.AwaitUsage(ctx, string(t)); err != nil {
-			return err
-		}
-		if err := q.PlanEachExecution(ctx); err != nil {
 			return err
 		}
 		if err := q.SaveVectors(ctx, p); err != nil || len(confirmed) == 0 {
@@ -113,7 +111,7 @@ func inNoIndex(state placement.State) bool {
 // one round trip.
 func (d *DB) Confirm(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) error {
 	err := d.writeTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
-		if err := markOutgrown(ctx, q, t, int64s(ids)); err != nil {
+		if err := errors.Join(q.PlanEachExecution(ctx), markOutgrown(ctx, q, t, int64s(ids))); err != nil {
 			return err
 		}
 		return q.ConfirmUnits(ctx, db.ConfirmUnitsParams{TenantID: string(t), Ids: int64s(ids)})

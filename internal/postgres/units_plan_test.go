@@ -22,6 +22,7 @@ import (
 type planNode struct {
 	Type          string     `json:"Node Type"`
 	Relation      string     `json:"Relation Name"`
+	Index         string     `json:"Index Name"`
 	Loops         float64    `json:"Actual Loops"`
 	Rows          float64    `json:"Actual Rows"`
 	Filtered      float64    `json:"Rows Removed by Filter"`
@@ -52,6 +53,17 @@ func (n planNode) read(table string) float64 {
 		rows += child.read(table)
 	}
 	return rows
+}
+
+// indexes returns the indexes with which tables with this prefix are read.
+func (n planNode) indexes(table string) (names []string) {
+	if strings.HasPrefix(n.Relation, table) {
+		names = append(names, n.Index)
+	}
+	for _, child := range n.Plans {
+		names = append(names, child.indexes(table)...)
+	}
+	return names
 }
 
 // find returns the first node of a type.
@@ -246,19 +258,38 @@ func TestPlansOfSmallTablesReadFewRows(t *testing.T) {
 	b := setupIn(t, d, nil)
 	disableAutovacuum(t, b)
 	scope := b.users[0]
-	const chats, length, every = 20, 100, 100
-	// So many that the index of times still has one level, and others have two.
-	ids := b.unitsOf(t, b.upsert(t, scope, newConversation("first", 1, 160)).Conversation.ID)[:1]
+	const chats, length, every, small = 20, 100, 100, 160
+	// Some indexes of so many rows have one level, and others have two.
+	ids := b.unitsOf(t, b.upsert(t, scope, newConversation("first", 1, small)).Conversation.ID)[:1]
+	memory := b.unitsOf(t, b.remember(t, scope, "first", nil))[0]
+	defer func() { // the counters do not include them
+		exec(t, b.owner, "delete from memories where text <> 'first'")
+		exec(t, b.owner, "delete from conversations where external_id like 'added %'")
+	}()
+	addRows := func(from, to int) {
+		exec(t, b.owner, `with m as (insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source)
+			select m.tenant_id, m.user_id, gen_random_uuid(), m.seq + n, bucket_id, 'text ' || n, 1, '' from memories m join units u on u.memory_id = m.id,
+				generate_series($2::int, $3::int) n where u.id = $1 returning *)
+			insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv)
+			select tenant_id, user_id, 1, bucket_id, id, 0, 4, to_tsvector('english', text) from m`, memory, from, to)
+		exec(t, b.owner, `insert into conversations (tenant_id, user_id, id, external_id, platform, status, import_id, created_at, updated_at)
+			select tenant_id, user_id, gen_random_uuid(), 'added ' || n, platform, status, import_id, created_at, updated_at from conversations,
+				generate_series($1::int, $2::int) n where external_id = 'first'`, from, to)
+	}
+	addRows(1, small-1)
 	conn := session(t, d, scope)
 	exec(t, conn, "select set_config('mnemo.user', '*', false), set_config('plan_cache_mode', 'force_generic_plan', false)")
 	exec(t, conn, "prepare loaded (uuid, bigint[]) as "+namedQuery(t, "units.sql", "LoadUnits", "tenant_id", "ids"))
 	exec(t, conn, "prepare live (uuid, bigint[]) as "+namedQuery(t, "units.sql", "LiveUnitsOf", "tenant_id", "ids"))
 	exec(t, conn, "prepare resolved (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "ResolveChatUnits", "tenant_id", "user_id", "ids", "group_id"))
 	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "DescribeUnits", "tenant_id", "user_id", "ids", "group_id"))
+	exec(t, conn, "prepare memories (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "ResolveMemoryUnits", "tenant_id", "user_id", "ids", "group_id"))
 	list := func() string { return strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",") }
+	var memories string
 	statements := func() []string {
 		return []string{
-			fmt.Sprintf("execute loaded ('%s', '{%s}')", scope.Tenant, list()),
+			fmt.Sprintf("execute loaded ('%s', '{%s%s}')", scope.Tenant, list(), memories),
+			fmt.Sprintf("execute memories ('%s', %d, '{%d%s}', 0)", scope.Tenant, scope.User, memory, memories),
 			fmt.Sprintf("execute live ('%s', '{%s}')", scope.Tenant, list()),
 			fmt.Sprintf("execute resolved ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, list()),
 			fmt.Sprintf("execute described ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, list()),
@@ -274,14 +305,26 @@ func TestPlansOfSmallTablesReadFewRows(t *testing.T) {
 			}
 		}
 	}
+	addRows(small, 3000)
+	if err := b.owner.QueryRow(t.Context(), "select string_agg(',' || id, '') from (select id from units where kind = 1 order by random() limit $1) u", chats).Scan(&memories); err != nil {
+		t.Fatal(err)
+	}
 	for _, statement := range statements() {
 		plan := explain(t, conn, statement)
-		if plan.Rows < float64(len(ids)) {
-			t.Errorf("%.18s: %v rows, want at least %d", statement, plan.Rows, len(ids))
+		if plan.Rows < chats {
+			t.Errorf("%.18s: %v rows, want at least %d", statement, plan.Rows, chats)
 		}
-		// Each unit with its neighbors, and the first messages of its conversation.
-		if node, rows := plan.most(); rows > float64(16*len(ids)) {
-			t.Errorf("%.18s: %s of %s reads %v rows for %d units", statement, node.Type, node.Relation, rows, len(ids))
+		// Each unit with its neighbors, and the first messages of its conversation. Titles, which few units have, may need more.
+		for _, table := range []string{"units", "messages", "memories"} {
+			if rows := plan.read(table); rows > 16*(2*chats+1) {
+				t.Errorf("%.18s: %v rows of %s are read for %d units", statement, rows, table, chats)
+			}
+		}
+		// Others have columns between these, so PostgreSQL would read the entries of all units of the tenant.
+		for _, index := range plan.indexes("units") {
+			if strings.HasPrefix(statement, "execute l") && !strings.HasSuffix(index, "_tenant_id_id_idx") {
+				t.Errorf("%.18s: units are read with %s", statement, index)
+			}
 		}
 	}
 }

@@ -559,7 +559,12 @@ func (q *Queries) LoadUnits(ctx context.Context, arg LoadUnitsParams) ([]LoadUni
 const markOutgrown = `-- name: MarkOutgrown :exec
 update tenants t set outgrown_at = now()
 where t.id = $1 and t.outgrown_at is null and exists (
-    select 1 from (select distinct u.user_id, u.kind from units u where u.tenant_id = t.id and u.id = any($2::bigint[])) w
+    select 1 from (
+        select distinct u.user_id, u.kind from unnest($2::bigint[]) i(id)
+        cross join lateral (
+            select n.user_id, n.kind from units n where n.tenant_id = t.id and n.id between i.id and i.id order by n.id limit 1
+        ) u
+    ) w
     where (select count(*) from (
         select 1 from units n where n.tenant_id = t.id and n.user_id = w.user_id and n.kind = w.kind and n.active limit $3) x) >= $3::bigint)
 `
@@ -571,7 +576,7 @@ type MarkOutgrownParams struct {
 }
 
 // Marks the tenant if one of the users has at_least live units of a kind, one more than are scored exactly. If the tenant is marked
-// already, this reads one row.
+// already, this reads one row. See LoadUnits for the order.
 func (q *Queries) MarkOutgrown(ctx context.Context, arg MarkOutgrownParams) error {
 	_, err := q.db.Exec(ctx, markOutgrown, arg.TenantID, arg.Ids, arg.AtLeast)
 	return err
@@ -595,17 +600,14 @@ cross join lateral (
     select n.id, n.conversation_id, n.seq, n.span_start, n.span_end from units n
     where n.tenant_id = $2 and n.user_id = $3 and n.id = w.id and n.kind = 2 and n.active
         and ($4::bigint = 0 or n.group_id = $4)
+        and ($5::timestamptz is null and $6::timestamptz is null or exists (
+            select from conversations o where o.tenant_id = $2 and o.user_id = $3 and o.id = n.conversation_id
+                and o.created_at >= coalesce($5, '-infinity') and o.created_at < coalesce($6, 'infinity')))
     limit 1
 ) u
 cross join lateral (
-    select c.id from conversations c where c.tenant_id = $2 and c.user_id = $3 and c.id = u.conversation_id
-        and ($5::timestamptz is null or c.created_at >= $5)
-        and ($6::timestamptz is null or c.created_at < $6)
-    limit 1
-) c
-cross join lateral (
     select m.created_at from messages m
-    where m.tenant_id = $2 and m.user_id = $3 and m.conversation_id = c.id and m.seq between u.seq and u.seq
+    where m.tenant_id = $2 and m.user_id = $3 and m.conversation_id = u.conversation_id and m.seq between u.seq and u.seq
         and ($7::timestamptz is null or m.created_at >= $7)
         and ($8::timestamptz is null or m.created_at < $8)
     order by m.seq limit 1
@@ -746,7 +748,7 @@ with v as materialized (
 ), counted as (
     update usage s set embedded_tokens = s.embedded_tokens + n.tokens
     from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $2 and u.id = any($3::bigint[]) and u.id = v.id
-        where u.embedding is null) n
+        where u.embedding is null and u.active) n
     where s.tenant_id = $2 and n.tokens > 0
 )
 update units u set

@@ -29,17 +29,14 @@ cross join lateral (
     select n.id, n.conversation_id, n.seq, n.span_start, n.span_end from units n
     where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 2 and n.active
         and (@group_id::bigint = 0 or n.group_id = @group_id)
+        and (sqlc.narg('from_time')::timestamptz is null and sqlc.narg('to_time')::timestamptz is null or exists (
+            select from conversations o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = n.conversation_id
+                and o.created_at >= coalesce(sqlc.narg('from_time'), '-infinity') and o.created_at < coalesce(sqlc.narg('to_time'), 'infinity')))
     limit 1
 ) u
 cross join lateral (
-    select c.id from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = u.conversation_id
-        and (sqlc.narg('from_time')::timestamptz is null or c.created_at >= sqlc.narg('from_time'))
-        and (sqlc.narg('to_time')::timestamptz is null or c.created_at < sqlc.narg('to_time'))
-    limit 1
-) c
-cross join lateral (
     select m.created_at from messages m
-    where m.tenant_id = @tenant_id and m.user_id = @user_id and m.conversation_id = c.id and m.seq between u.seq and u.seq
+    where m.tenant_id = @tenant_id and m.user_id = @user_id and m.conversation_id = u.conversation_id and m.seq between u.seq and u.seq
         and (sqlc.narg('after_time')::timestamptz is null or m.created_at >= sqlc.narg('after_time'))
         and (sqlc.narg('before_time')::timestamptz is null or m.created_at < sqlc.narg('before_time'))
     order by m.seq limit 1
@@ -95,7 +92,7 @@ with v as materialized (
 ), counted as (
     update usage s set embedded_tokens = s.embedded_tokens + n.tokens
     from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.id = v.id
-        where u.embedding is null) n
+        where u.embedding is null and u.active) n
     where s.tenant_id = @tenant_id and n.tokens > 0
 )
 update units u set
@@ -111,10 +108,15 @@ where u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.id = v.id
 
 -- name: MarkOutgrown :exec
 -- Marks the tenant if one of the users has at_least live units of a kind, one more than are scored exactly. If the tenant is marked
--- already, this reads one row.
+-- already, this reads one row. See LoadUnits for the order.
 update tenants t set outgrown_at = now()
 where t.id = @tenant_id and t.outgrown_at is null and exists (
-    select 1 from (select distinct u.user_id, u.kind from units u where u.tenant_id = t.id and u.id = any(@ids::bigint[])) w
+    select 1 from (
+        select distinct u.user_id, u.kind from unnest(@ids::bigint[]) i(id)
+        cross join lateral (
+            select n.user_id, n.kind from units n where n.tenant_id = t.id and n.id between i.id and i.id order by n.id limit 1
+        ) u
+    ) w
     where (select count(*) from (
         select 1 from units n where n.tenant_id = t.id and n.user_id = w.user_id and n.kind = w.kind and n.active limit @at_least) x) >= @at_least::bigint);
 
