@@ -37,7 +37,7 @@ func (f telemetryFlags) watch(ctx context.Context, s *stores, r prometheus.Regis
 	if index := s.milvus(); index != nil {
 		checks["milvus"] = index.Ping
 	}
-	go m.Watch(ctx, 0, checks, log)
+	go m.Watch(ctx, checks, log)
 	return nil
 }
 

@@ -24,7 +24,7 @@ func TestWatchLogsEachStateChangeOnce(t *testing.T) {
 		results := []error{nil, errors.New("no such certificate"), nil, nil}
 		var current atomic.Int32
 		ctx, cancel := context.WithCancel(t.Context())
-		go m.Watch(ctx, 0, map[string]func(context.Context) error{"milvus": func(context.Context) error { return results[current.Load()] }},
+		go m.Watch(ctx, map[string]func(context.Context) error{"milvus": func(context.Context) error { return results[current.Load()] }},
 			slog.New(slog.NewTextHandler(&logs, nil)))
 		var up []float64
 		for i := range results {
