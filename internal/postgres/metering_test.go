@@ -134,6 +134,24 @@ func TestUsageOfDays(t *testing.T) {
 	}
 }
 
+// The tokens of a unit that became inactive while it was embedded are not counted.
+func TestTokensOfInactiveUnitsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	alice := b.users[0]
+	var embedded []retrieve.Unit
+	for _, text := range []string{"one two three", "four"} {
+		embedded = append(embedded, retrieve.Unit{ID: b.unitsOf(t, b.remember(t, alice, text, nil))[0], Dense: retrieve.MemoryDense(text), Vector: []float32{1, 0}})
+	}
+	exec(t, b.owner, "update units set active = false where id = $1", embedded[0].ID)
+	if err := b.SaveVectors(t.Context(), alice.Tenant, 0, embedded, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(t, "select embedded_tokens from usage where tenant_id = $1", alice.Tenant); int64(n) != words("four") {
+		t.Errorf("%d tokens, want %d", n, words("four"))
+	}
+}
+
 // Tokens are counted while other writers of the tenant can have the lock of the usage row. Only one of several jobs counts a unit,
 // also if all of them wait for that lock.
 func TestTokensAreCountedBeforeTheLock(t *testing.T) {
