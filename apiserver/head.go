@@ -11,12 +11,17 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// unrepeatable are the headers that checkHead counts.
-var unrepeatable = [...]string{
-	hostHeader: fiber.HeaderHost, lengthHeader: fiber.HeaderContentLength, encodingHeader: fiber.HeaderTransferEncoding, 3: fiber.HeaderAuthorization, 4: headerUser,
-}
+// Indexes of singletonHeaders.
+const (
+	hostHeader = iota
+	lengthHeader
+	encodingHeader
+)
 
-const hostHeader, lengthHeader, encodingHeader = 0, 1, 2 // in unrepeatable
+// singletonHeaders must not be sent more than once.
+var singletonHeaders = [...]string{
+	hostHeader: fiber.HeaderHost, lengthHeader: fiber.HeaderContentLength, encodingHeader: fiber.HeaderTransferEncoding, fiber.HeaderAuthorization, headerUser,
+}
 
 // checkHead rejects requests that fasthttp accepts although a proxy may have read
 // them differently (RFC 9112): it would have forwarded one request, and the server
@@ -25,7 +30,7 @@ func checkHead(h *fasthttp.RequestHeader) error {
 	if v := string(h.Protocol()); v != "HTTP/1.1" && v != "HTTP/1.0" {
 		return fault.New(fault.Invalid, "the HTTP version must be 1.1 or 1.0")
 	}
-	var given [len(unrepeatable)]int
+	var given [len(singletonHeaders)]int
 	for line := range bytes.Lines(h.RawHeaders()) {
 		line = bytes.TrimRight(line, "\r\n")
 		if len(line) == 0 {
@@ -35,13 +40,13 @@ func checkHead(h *fasthttp.RequestHeader) error {
 		if !ok || !httpguts.ValidHeaderFieldName(string(name)) {
 			return fault.New(fault.Invalid, "each header must be a name, a colon without space before it, and a value on the same line")
 		}
-		for i, u := range unrepeatable {
-			if strings.EqualFold(string(name), u) {
+		for i, singleton := range singletonHeaders {
+			if strings.EqualFold(string(name), singleton) {
 				given[i]++
 			}
 		}
 	}
-	for i, name := range unrepeatable {
+	for i, name := range singletonHeaders {
 		if given[i] > 1 {
 			return fault.New(fault.Invalid, "header %s must not be sent more than once", name)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,7 +23,7 @@ type memoryListBody struct {
 	scored   bool // memories have scores
 }
 
-// memoriesPerPart is the number of memories that are encoded by one goroutine: encoding a thousand takes longer than reading them.
+// memoriesPerPart is the number of memories that are encoded by one goroutine: the encoding of a thousand needs more processor time than their read.
 const memoriesPerPart = 250
 
 // marshal encodes the body of a response.
@@ -33,6 +34,7 @@ func marshal(w io.Writer, v any) error {
 	return huma.DefaultJSONFormat.Marshal(w, v)
 }
 
+// writeTo encodes the list, with memories in place of Memories.
 func (b memoryListBody) writeTo(w io.Writer) error {
 	b.Memories = []memoryBody{}
 	var frame bytes.Buffer
@@ -43,19 +45,18 @@ func (b memoryListBody) writeTo(w io.Writer) error {
 	if offset == 0 {
 		return fmt.Errorf("no array of memories in %.100s", &frame)
 	}
-	parts := make([]encodedMemories, (len(b.memories)+memoriesPerPart-1)/memoriesPerPart)
+	parts := slices.Collect(slices.Chunk(b.memories, memoriesPerPart))
+	encoded := make([]encodedMemories, len(parts))
 	var wait sync.WaitGroup
-	for i := range parts {
-		first := i * memoriesPerPart
-		encode := func() { parts[i].encode(b.memories[first:min(first+memoriesPerPart, len(b.memories))], b.scored) }
-		if i < len(parts)-1 {
-			wait.Go(encode)
+	for i, part := range parts {
+		if i == len(parts)-1 {
+			encoded[i].encode(part, b.scored)
 		} else {
-			encode()
+			wait.Go(func() { encoded[i].encode(part, b.scored) })
 		}
 	}
 	wait.Wait()
-	return writeParts(w, frame.Bytes()[:offset], parts, frame.Bytes()[offset:])
+	return writeParts(w, frame.Bytes()[:offset], encoded, frame.Bytes()[offset:])
 }
 
 // writeParts writes the parts, separated by commas, between start and end. It releases them.
