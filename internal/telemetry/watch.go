@@ -7,7 +7,7 @@ import (
 )
 
 // watchInterval is the interval between checks of the dependencies. Each check has half of it, so an interrupted connection is visible
-// within 15 s. The components of Milvus lose their sessions after 20 to 30 s, and Milvus then ends.
+// within 15 s unless other checks wait, too. The components of Milvus lose their sessions after 20 to 30 s, and Milvus then exits.
 const watchInterval = 10 * time.Second
 
 // Watch calls the check of each dependency periodically until the context ends
