@@ -99,10 +99,21 @@ type memoryBody struct {
 	ID       string             `json:"id"`
 	Text     string             `json:"text"`
 	Metadata memoryMetadataBody `json:"metadata"`
+	MemoryDetails
+}
+
+// MemoryDetails are the members that most memories do not have.
+type MemoryDetails struct {
 	MemoryLinks
 	MemoryMerges
 	MemoryAttributes
 	Score *float64 `json:"score,omitempty" minimum:"0" maximum:"1" doc:"With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set."`
+}
+
+// isZero reports whether all members are absent.
+func (d *MemoryDetails) isZero() bool {
+	return d.SupersededBy == "" && len(d.Supersedes) == 0 && d.MergedCount == 0 && d.AgentID == "" && d.RunID == "" && len(d.Tags) == 0 &&
+		len(d.CustomMetadata) == 0 && d.Score == nil
 }
 
 // MemoryLinks are the links between an outdated memory and the one that replaces it.
@@ -173,9 +184,13 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 }
 
 func bodyOf(m memory.Memory) memoryBody {
-	return memoryBody{ID: m.ID, Text: m.Text, MemoryLinks: MemoryLinks{m.SupersededBy, m.Supersedes}, MemoryMerges: MemoryMerges{m.Merged}, Metadata: memoryMetadataBody{
+	return memoryBody{ID: m.ID, Text: m.Text, Metadata: memoryMetadataBody{
 		Text: m.Text, CreatedAt: chat.Stamp(m.CreatedAt), BucketID: m.BucketID, BucketName: m.BucketName,
-	}, MemoryAttributes: attributesOf(m.Attributes)}
+	}, MemoryDetails: detailsOf(&m)}
+}
+
+func detailsOf(m *memory.Memory) MemoryDetails {
+	return MemoryDetails{MemoryLinks: MemoryLinks{m.SupersededBy, m.Supersedes}, MemoryMerges: MemoryMerges{m.Merged}, MemoryAttributes: attributesOf(m.Attributes)}
 }
 
 // degraded returns the value of X-Degraded; huma omits empty headers.

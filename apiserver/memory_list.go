@@ -2,14 +2,15 @@ package apiserver
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 )
 
@@ -18,13 +19,11 @@ type memoryListBody struct {
 	Buckets  []bucketBody `json:"buckets" doc:"All buckets of the user, regardless of the query."`
 	NextSkip int          `json:"nextSkip,omitempty" doc:"The skip of the next page; absent on the last page."`
 
-	// memories is encoded as Memories, which is empty. The bodies of a thousand memories would be 30 % of what a listing allocates.
+	// memories is encoded as Memories, which is empty. Encoding the bodies of a thousand memories with reflection would need more processor time
+	// than reading them.
 	memories []memory.Memory
 	scored   bool // memories have scores
 }
-
-// memoriesPerPart is the number of memories that are encoded by one goroutine: the encoding of a thousand needs more processor time than their read.
-const memoriesPerPart = 250
 
 // marshal encodes the body of a response.
 func marshal(w io.Writer, v any) error {
@@ -34,6 +33,12 @@ func marshal(w io.Writer, v any) error {
 	return huma.DefaultJSONFormat.Marshal(w, v)
 }
 
+// listBuffers are buffers for the JSON of lists.
+var listBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxListBuffer is the largest capacity of a buffer that is reused, bytes.
+const maxListBuffer = 1 << 20
+
 // writeTo encodes the list, with memories in place of Memories.
 func (b memoryListBody) writeTo(w io.Writer) error {
 	b.Memories = []memoryBody{}
@@ -41,80 +46,61 @@ func (b memoryListBody) writeTo(w io.Writer) error {
 	if err := huma.DefaultJSONFormat.Marshal(&frame, b); err != nil {
 		return err
 	}
-	offset := bytes.Index(frame.Bytes(), []byte("[]")) + 1
-	if offset == 0 {
+	start, end, ok := bytes.Cut(frame.Bytes(), []byte("[]"))
+	if !ok {
 		return fmt.Errorf("no array of memories in %.100s", &frame)
 	}
-	parts := slices.Collect(slices.Chunk(b.memories, memoriesPerPart))
-	encoded := make([]encodedMemories, len(parts))
-	var wait sync.WaitGroup
-	for i, part := range parts {
-		if i == len(parts)-1 {
-			encoded[i].encode(part, b.scored)
-		} else {
-			wait.Go(func() { encoded[i].encode(part, b.scored) })
+	buffer, _ := listBuffers.Get().(*[]byte)
+	out := (*buffer)[:0]
+	out = append(out, start...)
+	for i := range b.memories {
+		out = append(out, ',')
+		var err error
+		if out, err = appendMemory(out, &b.memories[i], b.scored); err != nil {
+			return err
 		}
 	}
-	wait.Wait()
-	return writeParts(w, frame.Bytes()[:offset], encoded, frame.Bytes()[offset:])
-}
-
-// writeParts writes the parts, separated by commas, between start and end. It releases them.
-func writeParts(w io.Writer, start []byte, parts []encodedMemories, end []byte) error {
-	_, err := w.Write(start)
-	for i, p := range parts {
-		if err == nil {
-			err = p.err
-		}
-		if err == nil {
-			_, err = w.Write(p.json(i == len(parts)-1))
-		}
-		p.release()
+	if len(b.memories) == 0 {
+		out = append(out, '[')
+	} else {
+		out[len(start)] = '[' // instead of the first comma
 	}
-	if err == nil {
-		_, err = w.Write(end)
+	out = append(append(out, ']'), end...)
+	_, err := w.Write(out)
+	if cap(out) <= maxListBuffer {
+		*buffer = out
+		listBuffers.Put(buffer)
 	}
 	return err
 }
 
-// encodedMemories are memories as JSON, each followed by a comma.
-type encodedMemories struct {
-	buffer *bytes.Buffer
-	err    error
+// appendMemory appends the JSON of the body of a memory. TestListIsEncodedLikeBodies compares both.
+func appendMemory(out []byte, m *memory.Memory, scored bool) ([]byte, error) {
+	out = appendText(append(out, `{"id":`...), m.ID)
+	out = append(out, `,"text":`...)
+	text := len(out)
+	out = appendText(out, m.Text)
+	quoted := out[text:]
+	out = append(append(out, `,"metadata":{"text":`...), quoted...)
+	out = append(chat.AppendStamp(append(out, `,"createdAt":"`...), m.CreatedAt), `","bucketId":`...)
+	out = append(strconv.AppendInt(out, m.BucketID, 10), `,"bucketName":`...)
+	out = append(appendText(out, m.BucketName), '}')
+	details := detailsOf(m)
+	if scored {
+		details.Score = &m.Score
+	}
+	if details.isZero() {
+		return append(out, '}'), nil
+	}
+	var members bytes.Buffer
+	if err := huma.DefaultJSONFormat.Marshal(&members, details); err != nil {
+		return nil, err
+	}
+	return append(append(out, ','), bytes.TrimSpace(members.Bytes())[1:]...), nil
 }
 
-var memoryBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// maxMemoryBuffer is the largest capacity of a buffer that is reused, bytes.
-const maxMemoryBuffer = 1 << 20
-
-func (e *encodedMemories) encode(memories []memory.Memory, scored bool) {
-	e.buffer, _ = memoryBuffers.Get().(*bytes.Buffer)
-	e.buffer.Reset()
-	encoder := json.NewEncoder(e.buffer)
-	encoder.SetEscapeHTML(false)
-	var body memoryBody
-	for i := range memories {
-		body = bodyOf(memories[i])
-		if scored {
-			body.Score = &memories[i].Score
-		}
-		if e.err = encoder.Encode(&body); e.err != nil {
-			return
-		}
-		e.buffer.Bytes()[e.buffer.Len()-1] = ',' // instead of the line feed
-	}
-}
-
-func (e *encodedMemories) json(last bool) []byte {
-	if last {
-		return bytes.TrimSuffix(e.buffer.Bytes(), []byte(","))
-	}
-	return e.buffer.Bytes()
-}
-
-func (e *encodedMemories) release() {
-	if e.buffer.Cap() <= maxMemoryBuffer {
-		memoryBuffers.Put(e.buffer)
-	}
+// appendText appends a text that PostgreSQL returned, which is valid UTF-8, as a JSON string.
+func appendText(out []byte, text string) []byte {
+	out, _ = jsontext.AppendQuote(out, text)
+	return out
 }
