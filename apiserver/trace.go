@@ -23,6 +23,9 @@ func startSpan(ctx context.Context, c *fiber.Ctx) (context.Context, trace.Span) 
 // endSpan sets the name, attributes and status of the span. It records no request
 // or response content.
 func endSpan(span trace.Span, c *fiber.Ctx, route string) {
+	if !span.IsRecording() {
+		return
+	}
 	status := c.Response().StatusCode()
 	span.SetName(c.Method() + " " + route)
 	span.SetAttributes(attribute.String("http.request.method", c.Method()), attribute.String("http.route", route),

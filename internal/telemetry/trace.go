@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // TraceConfig configures tracing from flags and the environment. Headers and
@@ -21,9 +22,10 @@ type TraceConfig struct {
 }
 
 // StartTracing exports spans to the collector until stop is called, which flushes
-// the remaining ones. Without an endpoint it does nothing.
+// the remaining ones. Without an endpoint, spans are not even created.
 func StartTracing(ctx context.Context, c TraceConfig, service string, log *slog.Logger) (stop func(context.Context) error, err error) {
 	if c.Endpoint == "" {
+		otel.SetTracerProvider(noop.NewTracerProvider()) // the default one creates a span for each, in case that a provider is set later
 		return func(context.Context) error { return nil }, nil
 	}
 	exporter, err := otlptracehttp.New(ctx) // reads the endpoint from the environment
