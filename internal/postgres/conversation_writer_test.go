@@ -102,7 +102,7 @@ func TestNeighborsKeepVectors(t *testing.T) {
 	for _, unit := range b.unitsOf(t, id) {
 		saved[unit] = randomUnit(r)
 	}
-	if err := b.SaveVectors(t.Context(), scope.Tenant, 0, withVectors(saved), nil); err != nil {
+	if err := b.SaveVectors(t.Context(), scope.Tenant, []tenant.UserID{scope.User}, 0, withVectors(saved), nil); err != nil {
 		t.Fatal(err)
 	}
 	vectors := func() map[int]string { // by the position of the message

@@ -16,6 +16,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 func (b *testBundle) ensureGeneration(t *testing.T, g placement.Generation) placement.GenerationID {
@@ -92,7 +93,7 @@ func TestVectorsOfGenerationsAreSeparate(t *testing.T) {
 	id := b.unitsOf(t, owner)[0]
 	save := func(g placement.GenerationID, vector []float32) {
 		t.Helper()
-		if err := b.SaveVectors(ctx, alice.Tenant, g, withVectors(map[retrieve.UnitID][]float32{id: vector}), nil); err != nil {
+		if err := b.SaveVectors(ctx, alice.Tenant, []tenant.UserID{alice.User}, g, withVectors(map[retrieve.UnitID][]float32{id: vector}), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

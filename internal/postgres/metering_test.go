@@ -104,7 +104,7 @@ func TestUsageOfDays(t *testing.T) {
 	}
 	late := b.unitsOf(t, b.remember(t, alice, "embedded by a job", nil))[0]
 	for range 2 { // a job may run twice
-		if err := b.SaveVectors(t.Context(), alice.Tenant, 0, []retrieve.Unit{{ID: late, Dense: retrieve.MemoryDense("embedded by a job"), Vector: v}}, nil); err != nil {
+		if err := b.SaveVectors(t.Context(), alice.Tenant, []tenant.UserID{alice.User}, 0, []retrieve.Unit{{ID: late, Dense: retrieve.MemoryDense("embedded by a job"), Vector: v}}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestTokensOfInactiveUnitsAreNotCounted(t *testing.T) {
 		embedded = append(embedded, retrieve.Unit{ID: b.unitsOf(t, b.remember(t, alice, text, nil))[0], Dense: retrieve.MemoryDense(text), Vector: []float32{1, 0}})
 	}
 	exec(t, b.owner, "update units set active = false where id = $1", embedded[0].ID)
-	if err := b.SaveVectors(t.Context(), alice.Tenant, 0, embedded, nil); err != nil {
+	if err := b.SaveVectors(t.Context(), alice.Tenant, []tenant.UserID{alice.User}, 0, embedded, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(t, "select embedded_tokens from usage where tenant_id = $1", alice.Tenant); int64(n) != words("four") {
@@ -189,7 +189,7 @@ func TestTokensAreCountedBeforeTheLock(t *testing.T) {
 	var jobs sync.WaitGroup
 	for range 2 {
 		jobs.Go(func() {
-			if err := db.SaveVectors(t.Context(), alice.Tenant, 0, withVectors(map[retrieve.UnitID][]float32{unit: v}), nil); err != nil {
+			if err := db.SaveVectors(t.Context(), alice.Tenant, []tenant.UserID{alice.User}, 0, withVectors(map[retrieve.UnitID][]float32{unit: v}), nil); err != nil {
 				t.Error(err)
 			}
 		})

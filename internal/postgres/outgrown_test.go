@@ -30,7 +30,7 @@ func TestOutgrow(t *testing.T) {
 	confirm := func(id tenant.ID, n int) {
 		t.Helper()
 		all := b.liveUnits(t, id, 3*placement.ExactUnits)
-		if err := b.Confirm(t.Context(), id, all[len(all)-n:]); err != nil {
+		if err := b.Confirm(t.Context(), id, b.usersOf(id), all[len(all)-n:]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestOutgrowWithVectors(t *testing.T) {
 		t.Helper()
 		missing := b.unitsOf(t, b.remember(t, alice, fmt.Sprint("Boiler ", b.count(t, "select count(*) from units")), nil))
 		vectors := map[retrieve.UnitID][]float32{missing[0]: randomUnit(rand.New(rand.NewPCG(1, 2)))}
-		if err := b.SaveVectors(t.Context(), alice.Tenant, b.getPlacement(t, alice.Tenant).Generation, withVectors(vectors), nil); err != nil {
+		if err := b.SaveVectors(t.Context(), alice.Tenant, []tenant.UserID{alice.User}, b.getPlacement(t, alice.Tenant).Generation, withVectors(vectors), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestKindsAreOutgrownSeparately(t *testing.T) {
 	if len(all) <= placement.ExactUnits {
 		t.Fatalf("%d units, want more than %d", len(all), placement.ExactUnits)
 	}
-	if err := b.Confirm(t.Context(), alice.Tenant, all); err != nil {
+	if err := b.Confirm(t.Context(), alice.Tenant, []tenant.UserID{alice.User}, all); err != nil {
 		t.Fatal(err)
 	}
 	b.wantOutgrown(t, alice.Tenant, false)
@@ -118,18 +118,26 @@ func TestMarkOutgrownReadsFewRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := session(t, d, alice)
-	exec(t, conn, "prepare marked (uuid, bigint[], int) as "+namedQuery(t, "units.sql", "MarkOutgrown", "tenant_id", "ids", "at_least"))
+	exec(t, conn, "set plan_cache_mode = force_custom_plan") // as PlanEachExecution does
+	exec(t, conn, "prepare marked (uuid, bigint[], bigint[], int) as "+namedQuery(t, "units.sql", "MarkOutgrown", "tenant_id", "user_ids", "ids", "at_least"))
 	for _, tc := range []struct {
 		marked bool
 		most   int
 	}{{false, placement.ExactUnits + 1}, {true, 1}} {
-		forEachPlan(t, b, conn, "units, tenants", func(plans string) {
-			exec(t, b.owner, "update tenants set outgrown_at = case when $1 then now() end", tc.marked)
-			node, rows := explain(t, conn, fmt.Sprintf("execute marked ('%s', '%s', %d)", alice.Tenant, ids, placement.ExactUnits+1)).most()
-			if rows > float64(tc.most) {
-				t.Errorf("%s, marked %t: %s of %s reads %v rows, want at most %d", plans, tc.marked, node.Type, node.Relation, rows, tc.most)
+		for _, statistics := range []bool{false, true} {
+			if statistics {
+				exec(t, b.owner, "analyze units, tenants")
 			}
-		})
+			exec(t, b.owner, "update tenants set outgrown_at = case when $1 then now() end", tc.marked)
+			plan := explain(t, conn, fmt.Sprintf("execute marked ('%s', '{%d}', '%s', %d)", alice.Tenant, alice.User, ids, placement.ExactUnits+1))
+			if got := plan.partitions(); len(got) != 1 {
+				t.Errorf("statistics %t, marked %t: partitions %q are planned, want one", statistics, tc.marked, got)
+			}
+			node, rows := plan.most()
+			if rows > float64(tc.most) {
+				t.Errorf("statistics %t, marked %t: %s of %s reads %v rows, want at most %d", statistics, tc.marked, node.Type, node.Relation, rows, tc.most)
+			}
+		}
 	}
 }
 

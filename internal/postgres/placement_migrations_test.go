@@ -30,7 +30,7 @@ func assignPlacement(t *testing.T, b *testBundle) (tenant.ID, placement.Location
 	b.remember(t, b.users[1], "The tax return was sent.", nil)
 	b.remember(t, b.users[2], "A memory of another tenant.", nil)
 	for _, id := range []tenant.ID{b.users[0].Tenant, b.users[2].Tenant} {
-		if err := b.Confirm(t.Context(), id, b.liveUnits(t, id, 100)); err != nil {
+		if err := b.Confirm(t.Context(), id, b.usersOf(id), b.liveUnits(t, id, 100)); err != nil {
 			t.Fatal(err)
 		}
 	}

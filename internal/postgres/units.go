@@ -58,9 +58,9 @@ func vectorsOf(r db.LoadUnitsRow) map[placement.GenerationID][]float32 {
 // generation or enter the index, and DeleteOtherVectors does not run, between the check and the write. The lock of the usage row is
 // held for one round trip.
 func (d *DB) SaveVectors(
-	ctx context.Context, t tenant.ID, g placement.GenerationID, embedded []retrieve.Unit, confirmed []retrieve.UnitID,
+	ctx context.Context, t tenant.ID, users []tenant.UserID, g placement.GenerationID, embedded []retrieve.Unit, confirmed []retrieve.UnitID,
 ) error {
-	p := db.SaveVectorsParams{TenantID: string(t), GenerationID: int16(g)}
+	p := db.SaveVectorsParams{TenantID: string(t), UserIds: userIDs(users), GenerationID: int16(g)}
 	for _, u := range embedded {
 		p.Ids, p.Embeddings, p.Tokens = append(p.Ids, int64(u.ID)), append(p.Embeddings, encodeHalf(u.Vector)), append(p.Tokens, d.tokensOf(u))
 		p.Confirmed = append(p.Confirmed, slices.Contains(confirmed, u.ID))
@@ -77,8 +77,8 @@ func (d *DB) SaveVectors(
 		if inNoIndex(state) {
 			grown, p.Confirmed = p.Ids, slices.Repeat([]bool{true}, len(p.Ids))
 		}
-		if len(grown) > 0 {
-			if err := markOutgrown(ctx, q, t, grown); err != nil {
+		if len(grown) > 0 && !state.Outgrown {
+			if err := markOutgrown(ctx, q, t, p.UserIds, grown); err != nil {
 				return err
 			}
 		}
@@ -89,7 +89,7 @@ func (d *DB) SaveVectors(
 		if err := q.SaveVectors(ctx, p); err != nil || len(confirmed) == 0 {
 			return err
 		}
-		return q.ConfirmUnits(ctx, db.ConfirmUnitsParams{TenantID: string(t), Ids: int64s(confirmed)})
+		return q.ConfirmUnits(ctx, db.ConfirmUnitsParams{TenantID: string(t), UserIds: p.UserIds, Ids: int64s(confirmed)})
 	})
 	if err != nil {
 		return fmt.Errorf("save vectors: %w", err)
@@ -109,12 +109,13 @@ func inNoIndex(state placement.State) bool {
 
 // Confirm implements retrieve.Units. It locks the tenant before the units, as every writer does, and needs
 // one round trip.
-func (d *DB) Confirm(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) error {
+func (d *DB) Confirm(ctx context.Context, t tenant.ID, users []tenant.UserID, ids []retrieve.UnitID) error {
+	p := db.ConfirmUnitsParams{TenantID: string(t), UserIds: userIDs(users), Ids: int64s(ids)}
 	err := d.writeTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
-		if err := errors.Join(q.PlanEachExecution(ctx), markOutgrown(ctx, q, t, int64s(ids))); err != nil {
+		if err := errors.Join(q.PlanEachExecution(ctx), markOutgrown(ctx, q, t, p.UserIds, p.Ids)); err != nil {
 			return err
 		}
-		return q.ConfirmUnits(ctx, db.ConfirmUnitsParams{TenantID: string(t), Ids: int64s(ids)})
+		return q.ConfirmUnits(ctx, p)
 	})
 	if err != nil {
 		return fmt.Errorf("confirm units: %w", err)
@@ -123,8 +124,8 @@ func (d *DB) Confirm(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) er
 }
 
 // markOutgrown records that the tenant has outgrown exact scoring, if one of these units is of such a user.
-func markOutgrown(ctx context.Context, q *db.Queries, t tenant.ID, ids []int64) error {
-	return q.MarkOutgrown(ctx, db.MarkOutgrownParams{TenantID: string(t), Ids: ids, AtLeast: placement.ExactUnits + 1})
+func markOutgrown(ctx context.Context, q *db.Queries, t tenant.ID, users, ids []int64) error {
+	return q.MarkOutgrown(ctx, db.MarkOutgrownParams{TenantID: string(t), UserIds: users, Ids: ids, AtLeast: placement.ExactUnits + 1})
 }
 
 // Live implements retrieve.Units.
@@ -180,6 +181,10 @@ func (d *DB) CountConfirmed(ctx context.Context, t tenant.ID, ids []retrieve.Uni
 		return 0, fmt.Errorf("count confirmed units: %w", err)
 	}
 	return int(n), nil
+}
+
+func userIDs(users []tenant.UserID) []int64 {
+	return collect(users, func(id tenant.UserID) int64 { return int64(id) })
 }
 
 func int64s(ids []retrieve.UnitID) []int64 {

@@ -274,7 +274,7 @@ func TestExactScoresUnconfirmedUnitsOfLargeUser(t *testing.T) {
 	exec(t, b.owner, "update units set indexed_at = now() - interval '11 seconds'")
 	b.insertUnits(t, scope, first, 2000, "now() - interval '1 hour'")
 	recent := b.unitsOf(t, b.remember(t, scope, "confirmed just now", embed))
-	if err := b.Confirm(t.Context(), scope.Tenant, recent); err != nil {
+	if err := b.Confirm(t.Context(), scope.Tenant, []tenant.UserID{scope.User}, recent); err != nil {
 		t.Fatal(err)
 	}
 	never := b.unitsOf(t, b.remember(t, scope, "never confirmed", embed))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +65,18 @@ func (n planNode) indexes(table string) (names []string) {
 		names = append(names, child.indexes(table)...)
 	}
 	return names
+}
+
+// partitions returns the partitions of units that are read or written, each once.
+func (n planNode) partitions() (names []string) {
+	if strings.HasPrefix(n.Relation, "units_") {
+		names = append(names, n.Relation)
+	}
+	for _, child := range n.Plans {
+		names = append(names, child.partitions()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // find returns the first node of a type.

@@ -100,7 +100,7 @@ func (b *testBundle) randomChanges(t *testing.T, scope, other tenant.Scope, r *r
 			}
 			for _, u := range units {
 				if len(u.Vectors) == 0 {
-					if err := b.SaveVectors(t.Context(), scope.Tenant, 0, withVectors(map[retrieve.UnitID][]float32{u.ID: randomUnit(r)}), nil); err != nil {
+					if err := b.SaveVectors(t.Context(), scope.Tenant, []tenant.UserID{scope.User}, 0, withVectors(map[retrieve.UnitID][]float32{u.ID: randomUnit(r)}), nil); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -370,7 +370,7 @@ func TestPrefetchKeepsVectorsBesideMissingOnes(t *testing.T) {
 	if len(hits) != 2 || hits[1].Score < 0.99 || coverage != (retrieve.Coverage{All: true, Missing: true}) {
 		t.Errorf("%v, %+v, want two hits that equal the query, and a missing one", hits, coverage)
 	}
-	if err := b.SaveVectors(t.Context(), scope.Tenant, 0, withVectors(map[retrieve.UnitID][]float32{missing: v}), nil); err != nil {
+	if err := b.SaveVectors(t.Context(), scope.Tenant, []tenant.UserID{scope.User}, 0, withVectors(map[retrieve.UnitID][]float32{missing: v}), nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

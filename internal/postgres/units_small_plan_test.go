@@ -7,6 +7,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // A plan that was made when the tables were small, and is kept until they have statistics, reads few rows of the tables that have grown.
@@ -87,7 +88,7 @@ func TestPlansOfSmallTablesReadFewRows(t *testing.T) {
 	}
 }
 
-// Saving vectors reads few rows of a table without statistics, however large it is when the statement is planned.
+// Saving vectors reads few rows of a table without statistics, however large it is when the statement is planned. It plans one partition only.
 func TestSaveVectorsReadsFewRows(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
@@ -96,15 +97,18 @@ func TestSaveVectorsReadsFewRows(t *testing.T) {
 	scope := b.users[0]
 	conn := session(t, d, scope)
 	exec(t, conn, "select set_config('mnemo.user', '*', false), set_config('plan_cache_mode', 'force_custom_plan', false)")
-	exec(t, conn, "prepare saved (uuid, bigint[], bytea[], bigint[], boolean[], smallint) as "+
-		namedQuery(t, "units.sql", "SaveVectors", "tenant_id", "ids", "embeddings", "tokens", "confirmed", "generation_id"))
+	exec(t, conn, "prepare saved (uuid, bigint[], bigint[], bytea[], bigint[], boolean[], smallint) as "+
+		namedQuery(t, "units.sql", "SaveVectors", "tenant_id", "user_ids", "ids", "embeddings", "tokens", "confirmed", "generation_id"))
 	const saved = 20
 	for _, length := range []int{100, 1000, 5000} {
 		ids := b.unitsOf(t, b.upsert(t, scope, newConversation(fmt.Sprint(length), 1, length)).Conversation.ID)[:saved]
-		plan := explain(t, conn, fmt.Sprintf("execute saved ('%s', '{%s}', array_fill('\\x0028'::bytea, '{%d}'), array_fill(1, '{%d}'), array_fill(true, '{%d}'), 1)",
-			scope.Tenant, strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ","), saved, saved, saved))
+		plan := explain(t, conn, fmt.Sprintf("execute saved ('%s', '{%d}', '{%s}', array_fill('\\x0028'::bytea, '{%d}'), array_fill(1, '{%d}'), array_fill(true, '{%d}'), 1)",
+			scope.Tenant, scope.User, strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ","), saved, saved, saved))
 		if n := b.count(t, "select count(*) from units where embedding is not null and id = any($1)", ids); n != saved {
 			t.Errorf("%d units have a vector, want %d", n, saved)
+		}
+		if got := plan.partitions(); len(got) != 1 {
+			t.Errorf("the vectors of a user are saved in partitions %q, want one", got)
 		}
 		// Once to count tokens, once to update, and the updated ones.
 		if rows := plan.read("units"); length > 100 && rows > 3*saved {
@@ -123,10 +127,10 @@ func TestWritesOfUnitsArePlannedEachTime(t *testing.T) {
 		return new; end $$`)
 	exec(t, b.owner, "create trigger check_mode before update on units for each row execute function check_mode()")
 	saved := b.unitsOf(t, b.remember(t, alice, "first", nil))[0]
-	if err := b.SaveVectors(t.Context(), alice.Tenant, 0, []retrieve.Unit{{ID: saved, Vector: []float32{1, 0}}}, nil); err != nil {
+	if err := b.SaveVectors(t.Context(), alice.Tenant, []tenant.UserID{alice.User}, 0, []retrieve.Unit{{ID: saved, Vector: []float32{1, 0}}}, nil); err != nil {
 		t.Error(err)
 	}
-	if err := b.Confirm(t.Context(), alice.Tenant, []retrieve.UnitID{saved}); err != nil {
+	if err := b.Confirm(t.Context(), alice.Tenant, []tenant.UserID{alice.User}, []retrieve.UnitID{saved}); err != nil {
 		t.Error(err)
 	}
 	if n := b.count(t, "select count(*) from units where embedding is not null and indexed_at is not null"); n != 1 {

@@ -18,6 +18,16 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
+// usersOf returns the users of a tenant.
+func (b *testBundle) usersOf(id tenant.ID) (users []tenant.UserID) {
+	for _, u := range b.users {
+		if u.Tenant == id {
+			users = append(users, u.User)
+		}
+	}
+	return users
+}
+
 // liveUnits returns all live units of a tenant, page by page.
 func (b *testBundle) liveUnits(t testing.TB, id tenant.ID, page int) []retrieve.UnitID {
 	t.Helper()
@@ -133,7 +143,7 @@ func TestVectorsAreSavedAndScored(t *testing.T) {
 		id := b.unitsOf(t, b.remember(t, u, fmt.Sprint("memory ", i), nil))[0]
 		vectors[id] = randomUnit(r)
 	}
-	if err := b.SaveVectors(ctx, alice.Tenant, 0, withVectors(vectors), nil); err != nil {
+	if err := b.SaveVectors(ctx, alice.Tenant, b.usersOf(alice.Tenant), 0, withVectors(vectors), nil); err != nil {
 		t.Fatal(err)
 	}
 	var ids []retrieve.UnitID
@@ -150,7 +160,7 @@ func TestVectorsAreSavedAndScored(t *testing.T) {
 		}
 	}
 	// An existing vector is not replaced.
-	if err := b.SaveVectors(ctx, alice.Tenant, 0, withVectors(map[retrieve.UnitID][]float32{got[0].ID: randomUnit(r)}), nil); err != nil {
+	if err := b.SaveVectors(ctx, alice.Tenant, []tenant.UserID{alice.User}, 0, withVectors(map[retrieve.UnitID][]float32{got[0].ID: randomUnit(r)}), nil); err != nil {
 		t.Fatal(err)
 	}
 	query := randomUnit(r)
@@ -217,7 +227,7 @@ func TestSaveVectorsConfirmsUnindexedUnits(t *testing.T) {
 			if err != nil && !fault.Is(err, fault.NotFound) {
 				t.Fatal(err)
 			}
-			if err := b.SaveVectors(t.Context(), alice.Tenant, state.Generation, withVectors(vectors), nil); err != nil {
+			if err := b.SaveVectors(t.Context(), alice.Tenant, []tenant.UserID{alice.User}, state.Generation, withVectors(vectors), nil); err != nil {
 				t.Fatal(err)
 			}
 			if n := b.count(t, "select count(*) from units where embedding is not null"); n != 2 {
@@ -244,7 +254,7 @@ func TestSaveVectorsConfirms(t *testing.T) {
 		ids, vectors[id] = append(ids, id), randomUnit(r)
 	}
 	withVector, changed, inactive := ids[0], ids[1], ids[2]
-	if err := b.SaveVectors(ctx, alice.Tenant, 0, withVectors(map[retrieve.UnitID][]float32{withVector: vectors[withVector]}), nil); err != nil {
+	if err := b.SaveVectors(ctx, alice.Tenant, []tenant.UserID{alice.User}, 0, withVectors(map[retrieve.UnitID][]float32{withVector: vectors[withVector]}), nil); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, b.owner, "update units set active = false where id = $1", inactive)
@@ -252,7 +262,7 @@ func TestSaveVectorsConfirms(t *testing.T) {
 	exec(t, b.owner, `create function log_write() returns trigger language plpgsql security definer as $$
 		begin insert into writes values (new.id); return null; end $$`)
 	exec(t, b.owner, "create trigger log_write after update on units for each row execute function log_write()")
-	if err := b.SaveVectors(ctx, alice.Tenant, 0, withVectors(vectors), []retrieve.UnitID{withVector, inactive, ids[3]}); err != nil {
+	if err := b.SaveVectors(ctx, alice.Tenant, []tenant.UserID{alice.User}, 0, withVectors(vectors), []retrieve.UnitID{withVector, inactive, ids[3]}); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[retrieve.UnitID]bool{withVector: true, changed: false, inactive: false, ids[3]: true} {
@@ -276,7 +286,7 @@ func TestConfirm(t *testing.T) {
 	for _, u := range b.users {
 		ids = append(ids, b.unitsOf(t, b.remember(t, u, "text", nil))...)
 	}
-	if err := b.Confirm(ctx, b.users[0].Tenant, ids[:3]); err != nil {
+	if err := b.Confirm(ctx, b.users[0].Tenant, b.usersOf(b.users[0].Tenant), ids[:3]); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(t, "select count(*) from units where indexed_at > now() - interval '1 minute'"); n != 2 {
@@ -290,7 +300,7 @@ func TestConfirm(t *testing.T) {
 		}
 	}
 	exec(t, b.owner, "update units set indexed_at = '2020-01-01' where indexed_at is not null")
-	if err := b.Confirm(ctx, b.users[0].Tenant, ids); err != nil {
+	if err := b.Confirm(ctx, b.users[0].Tenant, b.usersOf(b.users[0].Tenant), ids); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(t, "select count(*) from units where indexed_at = '2020-01-01'"); n != 2 {
@@ -395,7 +405,7 @@ func TestDescribe(t *testing.T) {
 		ids[i] = b.unitsOf(t, b.upsert(t, u, newConversation("a", 0, 4)).Conversation.ID)
 	}
 	vectors := map[retrieve.UnitID][]float32{ids[0][0]: {1, 0}}
-	if err := b.SaveVectors(t.Context(), b.users[0].Tenant, 0, withVectors(vectors), nil); err != nil {
+	if err := b.SaveVectors(t.Context(), b.users[0].Tenant, []tenant.UserID{b.users[0].User}, 0, withVectors(vectors), nil); err != nil {
 		t.Fatal(err)
 	}
 	wanted := append([]retrieve.UnitID{ids[0][1]}, slices.Concat(ids[1], ids[2])...)

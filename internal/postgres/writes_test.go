@@ -17,6 +17,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // Other writers of the tenant wait for the last one of a creation and of storing vectors, and for all of a deletion. Each index
@@ -38,7 +39,7 @@ func TestMemoryRoundTrips(t *testing.T) {
 		id = created.ID
 	}
 	embed := func() {
-		if err := b.SaveVectors(t.Context(), b.users[0].Tenant, 0, withVectors(map[retrieve.UnitID][]float32{retrieve.UnitID(1): vector}), nil); err != nil {
+		if err := b.SaveVectors(t.Context(), b.users[0].Tenant, []tenant.UserID{b.users[0].User}, 0, withVectors(map[retrieve.UnitID][]float32{retrieve.UnitID(1): vector}), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,7 +59,7 @@ func TestMemoryRoundTrips(t *testing.T) {
 		}
 	}
 	confirm := func() {
-		if err := b.Confirm(t.Context(), b.users[0].Tenant, []retrieve.UnitID{1}); err != nil {
+		if err := b.Confirm(t.Context(), b.users[0].Tenant, []tenant.UserID{b.users[0].User}, []retrieve.UnitID{1}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -137,12 +137,12 @@ type Units interface {
 	Load(ctx context.Context, t tenant.ID, ids []UnitID) ([]OwnedUnit, error)
 	// SaveVectors stores missing embeddings of a generation, and confirms units as Confirm does: those of confirmed or, if the tenant is
 	// in no index, those embedded. The latter have an ID, Dense and Vector.
-	SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, embedded []Unit, confirmed []UnitID) error
-	// Confirm records the database time at which the index contained these units, or at
+	SaveVectors(ctx context.Context, t tenant.ID, users []tenant.UserID, g placement.GenerationID, embedded []Unit, confirmed []UnitID) error
+	// Confirm records the database time at which the index contained these units of users, or at
 	// which they had a vector if the tenant is in no index. In the same transaction, it records
-	// that the tenant has outgrown exact scoring if one of their users has more than
+	// that the tenant has outgrown exact scoring if one of the users has more than
 	// placement.ExactUnits live units of a kind.
-	Confirm(ctx context.Context, t tenant.ID, ids []UnitID) error
+	Confirm(ctx context.Context, t tenant.ID, users []tenant.UserID, ids []UnitID) error
 	// Unconfirmed returns up to limit ids of live units above after that were not
 	// confirmed, in order.
 	Unconfirmed(ctx context.Context, t tenant.ID, after UnitID, limit int) ([]UnitID, error)

@@ -110,10 +110,10 @@ func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 		unsaved, embedErr := x.embed(ctx, j, live)
 		confirmed, changed, err := x.write(ctx, j, ids, live)
 		if err == nil {
-			err = x.confirm(ctx, j, confirmed, unsaved)
+			err = x.confirm(ctx, j, usersOf(live), confirmed, unsaved)
 		}
 		if err != nil {
-			return errors.Join(err, x.keep(ctx, j, unsaved))
+			return errors.Join(err, x.keep(ctx, j, usersOf(live), unsaved))
 		}
 		if embedErr != nil {
 			return embedErr
@@ -149,7 +149,7 @@ func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) (unsaved 
 	}
 	var errs []error
 	for _, g := range j.generations() {
-		b := batchOf{tenant: j.tenant, generation: g, savedLast: j.savesLast()}
+		b := batchOf{tenant: j.tenant, users: usersOf(units), generation: g, savedLast: j.savesLast()}
 		errs = append(errs, x.embedMissing(ctx, &b, units))
 		if len(b.unsaved) > 0 {
 			unsaved = append(unsaved, b)
@@ -159,26 +159,26 @@ func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) (unsaved 
 }
 
 // confirm saves vectors, and confirms units if the job does so.
-func (x *Indexer) confirm(ctx context.Context, j job, ids []UnitID, unsaved []batchOf) error {
+func (x *Indexer) confirm(ctx context.Context, j job, users []tenant.UserID, ids []UnitID, unsaved []batchOf) error {
 	for _, b := range unsaved {
-		if err := x.units.SaveVectors(ctx, b.tenant, b.generation, b.unsaved, ids); err != nil {
+		if err := x.units.SaveVectors(ctx, b.tenant, b.users, b.generation, b.unsaved, ids); err != nil {
 			return fmt.Errorf("save vectors: %w", err)
 		}
 	}
 	if len(unsaved) > 0 || len(ids) == 0 || !j.confirm {
 		return nil
 	}
-	if err := x.units.Confirm(ctx, j.tenant, ids); err != nil {
+	if err := x.units.Confirm(ctx, j.tenant, users, ids); err != nil {
 		return fmt.Errorf("confirm units: %w", err)
 	}
 	return nil
 }
 
 // keep saves vectors without confirming units, even after the timeout of the job: otherwise, each attempt would compute them again.
-func (x *Indexer) keep(ctx context.Context, j job, unsaved []batchOf) error {
+func (x *Indexer) keep(ctx context.Context, j job, users []tenant.UserID, unsaved []batchOf) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
-	return x.confirm(ctx, j, nil, unsaved)
+	return x.confirm(ctx, j, users, nil, unsaved)
 }
 
 // generations returns the generations of the targets, each once.
@@ -227,6 +227,7 @@ func (j job) savesLast() bool { return j.embed && j.confirm && j.indexed() }
 // batchOf is what the units of a batch have in common.
 type batchOf struct {
 	tenant     tenant.ID
+	users      []tenant.UserID
 	generation placement.GenerationID
 	savedLast  bool   // their vectors are saved when the units are confirmed
 	unsaved    []Unit // until then: with ID, Dense and Vector
@@ -271,7 +272,7 @@ func (x *Indexer) embedTexts(ctx context.Context, b *batchOf, batch []*OwnedUnit
 	}
 	if b.savedLast {
 		b.unsaved = append(b.unsaved, embedded...)
-	} else if err := x.units.SaveVectors(ctx, b.tenant, b.generation, embedded, nil); err != nil {
+	} else if err := x.units.SaveVectors(ctx, b.tenant, b.users, b.generation, embedded, nil); err != nil {
 		return fmt.Errorf("save vectors: %w", err)
 	}
 	for i, u := range batch {
@@ -383,6 +384,16 @@ func compare(ids, before, after []UnitID) (settled, changed []UnitID) {
 		}
 	}
 	return settled, changed
+}
+
+// usersOf returns the users of the units, each once.
+func usersOf(units []OwnedUnit) (users []tenant.UserID) {
+	for _, u := range units {
+		if !slices.Contains(users, u.User) {
+			users = append(users, u.User)
+		}
+	}
+	return users
 }
 
 func idsOf(units []OwnedUnit) []UnitID {

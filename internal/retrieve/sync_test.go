@@ -61,7 +61,7 @@ func (e *env) vectorsOf(id UnitID) map[placement.GenerationID][]float32 {
 	return map[placement.GenerationID][]float32{e.vectorGeneration: e.vectors[id]}
 }
 
-func (e *env) SaveVectors(ctx context.Context, _ tenant.ID, _ placement.GenerationID, embedded []Unit, confirmed []UnitID) error {
+func (e *env) SaveVectors(ctx context.Context, _ tenant.ID, _ []tenant.UserID, _ placement.GenerationID, embedded []Unit, confirmed []UnitID) error {
 	if err := errors.Join(ctx.Err(), e.onCall("save")); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (e *env) LiveOf(_ context.Context, _ tenant.ID, ids []UnitID) ([]UnitID, er
 	return slices.DeleteFunc(slices.Clone(ids), func(id UnitID) bool { return !e.live[id] }), nil
 }
 
-func (e *env) Confirm(_ context.Context, _ tenant.ID, ids []UnitID) error {
+func (e *env) Confirm(_ context.Context, _ tenant.ID, _ []tenant.UserID, ids []UnitID) error {
 	if err := e.onCall("confirm"); err != nil {
 		return err
 	}

@@ -351,7 +351,7 @@ func TestMigrationResumes(t *testing.T) {
 		t.Fatalf("units: %v, %v", units, err)
 	}
 	late := []retrieve.Unit{{ID: units[0], Vector: make([]float32, 384)}} // of a job that began before the end
-	if err := e.db.SaveVectors(t.Context(), u.scope.Tenant, e.source, late, nil); err != nil {
+	if err := e.db.SaveVectors(t.Context(), u.scope.Tenant, []tenant.UserID{u.scope.User}, e.source, late, nil); err != nil {
 		t.Fatal(err)
 	}
 	e.wantOnly(t, u, target)

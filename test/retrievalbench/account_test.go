@@ -83,7 +83,7 @@ func confirm(tb testing.TB, db *postgres.DB, index *milvus.Index, who tenant.Ide
 		if err := index.Upsert(tb.Context(), who.Tenant, who.Placement, entries); err != nil {
 			tb.Fatal(err)
 		}
-		if err := db.Confirm(tb.Context(), who.Tenant, ids); err != nil {
+		if err := db.Confirm(tb.Context(), who.Tenant, []tenant.UserID{who.User}, ids); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -12,17 +12,18 @@ import (
 
 const confirmUnits = `-- name: ConfirmUnits :exec
 update units set indexed_at = now()
-where tenant_id = $1 and id = any($2::bigint[]) and active and indexed_at is null
+where tenant_id = $1 and user_id = any($2::bigint[]) and id = any($3::bigint[]) and active and indexed_at is null
 `
 
 type ConfirmUnitsParams struct {
 	TenantID string
+	UserIds  []int64
 	Ids      []int64
 }
 
 // Keeps the time of units confirmed before: updating a unit rewrites its tsvector.
 func (q *Queries) ConfirmUnits(ctx context.Context, arg ConfirmUnitsParams) error {
-	_, err := q.db.Exec(ctx, confirmUnits, arg.TenantID, arg.Ids)
+	_, err := q.db.Exec(ctx, confirmUnits, arg.TenantID, arg.UserIds, arg.Ids)
 	return err
 }
 
@@ -562,23 +563,30 @@ where t.id = $1 and t.outgrown_at is null and exists (
     select 1 from (
         select distinct u.user_id, u.kind from unnest($2::bigint[]) i(id)
         cross join lateral (
-            select n.user_id, n.kind from units n where n.tenant_id = t.id and n.id between i.id and i.id order by n.id limit 1
+            select n.user_id, n.kind from units n where n.tenant_id = t.id and n.user_id = any($3::bigint[]) and n.id between i.id and i.id
+            order by n.id limit 1
         ) u
     ) w
     where (select count(*) from (
-        select 1 from units n where n.tenant_id = t.id and n.user_id = w.user_id and n.kind = w.kind and n.active limit $3) x) >= $3::bigint)
+        select 1 from units n where n.tenant_id = t.id and n.user_id = any($3::bigint[]) and n.user_id = w.user_id and n.kind = w.kind and n.active limit $4) x) >= $4::bigint)
 `
 
 type MarkOutgrownParams struct {
 	TenantID string
 	Ids      []int64
+	UserIds  []int64
 	AtLeast  int32
 }
 
 // Marks the tenant if one of the users has at_least live units of a kind, one more than are scored exactly. If the tenant is marked
 // already, this reads one row. See LoadUnits for the order.
 func (q *Queries) MarkOutgrown(ctx context.Context, arg MarkOutgrownParams) error {
-	_, err := q.db.Exec(ctx, markOutgrown, arg.TenantID, arg.Ids, arg.AtLeast)
+	_, err := q.db.Exec(ctx, markOutgrown,
+		arg.TenantID,
+		arg.Ids,
+		arg.UserIds,
+		arg.AtLeast,
+	)
 	return err
 }
 
@@ -744,10 +752,10 @@ func (q *Queries) ResolveMemoryUnits(ctx context.Context, arg ResolveMemoryUnits
 
 const saveVectors = `-- name: SaveVectors :exec
 with v as materialized (
-    select unnest($3::bigint[]) as id, unnest($4::bytea[]) as embedding, unnest($5::bigint[]) as tokens, unnest($6::boolean[]) as confirmed
+    select unnest($4::bigint[]) as id, unnest($5::bytea[]) as embedding, unnest($6::bigint[]) as tokens, unnest($7::boolean[]) as confirmed
 ), counted as (
     update usage s set embedded_tokens = s.embedded_tokens + n.tokens
-    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $2 and u.id = any($3::bigint[]) and u.id = v.id
+    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $2 and u.user_id = any($3::bigint[]) and u.id = any($4::bigint[]) and u.id = v.id
         where u.embedding is null and u.active) n
     where s.tenant_id = $2 and n.tokens > 0
 )
@@ -758,7 +766,7 @@ update units u set
     next_generation_id = case when u.embedding is null then u.next_generation_id else $1::smallint end,
     indexed_at = case when v.confirmed and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
 from v
-where u.tenant_id = $2 and u.id = any($3::bigint[]) and u.id = v.id
+where u.tenant_id = $2 and u.user_id = any($3::bigint[]) and u.id = any($4::bigint[]) and u.id = v.id
     and not (u.embedding is not null and u.generation_id = $1::smallint)
     and u.next_generation_id is distinct from $1::smallint
 `
@@ -766,6 +774,7 @@ where u.tenant_id = $2 and u.id = any($3::bigint[]) and u.id = v.id
 type SaveVectorsParams struct {
 	GenerationID int16
 	TenantID     string
+	UserIds      []int64
 	Ids          []int64
 	Embeddings   [][]byte
 	Tokens       []int64
@@ -775,10 +784,12 @@ type SaveVectorsParams struct {
 // Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
 // vector yet to the usage. Confirms units with the same write: each write of a row adds all of its index entries again. The
 // transaction holds the lock of the usage row. Selecting by the ids, and PlanEachExecution, keep the planner from reading all units of the tenant.
+// The users exclude the other partitions, each of which would have to be planned.
 func (q *Queries) SaveVectors(ctx context.Context, arg SaveVectorsParams) error {
 	_, err := q.db.Exec(ctx, saveVectors,
 		arg.GenerationID,
 		arg.TenantID,
+		arg.UserIds,
 		arg.Ids,
 		arg.Embeddings,
 		arg.Tokens,
