@@ -24,6 +24,7 @@ type planNode struct {
 	Type          string     `json:"Node Type"`
 	Relation      string     `json:"Relation Name"`
 	Index         string     `json:"Index Name"`
+	Condition     string     `json:"Index Cond"`
 	Loops         float64    `json:"Actual Loops"`
 	Rows          float64    `json:"Actual Rows"`
 	Filtered      float64    `json:"Rows Removed by Filter"`

@@ -88,7 +88,8 @@ func TestPlansOfSmallTablesReadFewRows(t *testing.T) {
 	}
 }
 
-// Saving vectors reads few rows of a table without statistics, however large it is when the statement is planned. It plans one partition only.
+// Saving vectors and confirming units reads few rows of a table without statistics, however large it is when the statement is planned. One
+// partition is planned.
 func TestSaveVectorsReadsFewRows(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
@@ -99,6 +100,7 @@ func TestSaveVectorsReadsFewRows(t *testing.T) {
 	exec(t, conn, "select set_config('mnemo.user', '*', false), set_config('plan_cache_mode', 'force_custom_plan', false)")
 	exec(t, conn, "prepare saved (uuid, bigint[], bigint[], bytea[], bigint[], boolean[], smallint) as "+
 		namedQuery(t, "units.sql", "SaveVectors", "tenant_id", "user_ids", "ids", "embeddings", "tokens", "confirmed", "generation_id"))
+	exec(t, conn, "prepare confirmed (uuid, bigint[], bigint[]) as "+namedQuery(t, "units.sql", "ConfirmUnits", "tenant_id", "user_ids", "ids"))
 	const saved = 20
 	for _, length := range []int{100, 1000, 5000} {
 		ids := b.unitsOf(t, b.upsert(t, scope, newConversation(fmt.Sprint(length), 1, length)).Conversation.ID)[:saved]
@@ -107,14 +109,35 @@ func TestSaveVectorsReadsFewRows(t *testing.T) {
 		if n := b.count(t, "select count(*) from units where embedding is not null and id = any($1)", ids); n != saved {
 			t.Errorf("%d units have a vector, want %d", n, saved)
 		}
-		if got := plan.partitions(); len(got) != 1 {
-			t.Errorf("the vectors of a user are saved in partitions %q, want one", got)
+		confirmed := explain(t, conn, fmt.Sprintf("execute confirmed ('%s', '{%d}', '{%s}')",
+			scope.Tenant, scope.User, strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",")))
+		for _, p := range []planNode{plan, confirmed} {
+			if got := p.partitions(); len(got) != 1 {
+				t.Errorf("partitions %q are planned for a user, want one", got)
+			}
+			if node, ok := p.readsAllOfUser(); ok && length > 100 {
+				t.Errorf("beside %d units: units are read with %s and the condition %s", length, node.Index, node.Condition)
+			}
 		}
 		// Once to count tokens, once to update, and the updated ones.
 		if rows := plan.read("units"); length > 100 && rows > 3*saved {
 			t.Errorf("beside %d units: %v rows are read, want at most %d", length, rows, 3*saved)
 		}
 	}
+}
+
+// readsAllOfUser returns a node that reads the entries of all units of a user in an index, because a column before the id has no condition.
+func (n planNode) readsAllOfUser() (planNode, bool) {
+	pastKind := strings.Contains(n.Index, "_kind_id_idx") && strings.Contains(n.Condition, "kind =")
+	if strings.HasPrefix(n.Index, "units_") && !pastKind && !strings.HasSuffix(n.Index, "_pkey") && !strings.HasSuffix(n.Index, "_tenant_id_id_idx") {
+		return n, true
+	}
+	for _, child := range n.Plans {
+		if found, ok := child.readsAllOfUser(); ok {
+			return found, true
+		}
+	}
+	return planNode{}, false
 }
 
 // The statements that save vectors and confirm units are planned for each execution.

@@ -12,7 +12,7 @@ import (
 
 const confirmUnits = `-- name: ConfirmUnits :exec
 update units set indexed_at = now()
-where tenant_id = $1 and user_id = any($2::bigint[]) and id = any($3::bigint[]) and active and indexed_at is null
+where tenant_id = $1 and user_id = any($2::bigint[]) and kind in (1, 2) and id = any($3::bigint[]) and active and indexed_at is null
 `
 
 type ConfirmUnitsParams struct {
@@ -21,7 +21,7 @@ type ConfirmUnitsParams struct {
 	Ids      []int64
 }
 
-// Keeps the time of units confirmed before: updating a unit rewrites its tsvector.
+// Keeps the time of units confirmed before: updating a unit rewrites its tsvector. See SaveVectors for the users and kinds.
 func (q *Queries) ConfirmUnits(ctx context.Context, arg ConfirmUnitsParams) error {
 	_, err := q.db.Exec(ctx, confirmUnits, arg.TenantID, arg.UserIds, arg.Ids)
 	return err
@@ -755,7 +755,8 @@ with v as materialized (
     select unnest($4::bigint[]) as id, unnest($5::bytea[]) as embedding, unnest($6::bigint[]) as tokens, unnest($7::boolean[]) as confirmed
 ), counted as (
     update usage s set embedded_tokens = s.embedded_tokens + n.tokens
-    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $2 and u.user_id = any($3::bigint[]) and u.id = any($4::bigint[]) and u.id = v.id
+    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = $2 and u.user_id = any($3::bigint[]) and u.kind in (1, 2)
+            and u.id = any($4::bigint[]) and u.id = v.id
         where u.embedding is null and u.active) n
     where s.tenant_id = $2 and n.tokens > 0
 )
@@ -766,7 +767,7 @@ update units u set
     next_generation_id = case when u.embedding is null then u.next_generation_id else $1::smallint end,
     indexed_at = case when v.confirmed and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
 from v
-where u.tenant_id = $2 and u.user_id = any($3::bigint[]) and u.id = any($4::bigint[]) and u.id = v.id
+where u.tenant_id = $2 and u.user_id = any($3::bigint[]) and u.kind in (1, 2) and u.id = any($4::bigint[]) and u.id = v.id
     and not (u.embedding is not null and u.generation_id = $1::smallint)
     and u.next_generation_id is distinct from $1::smallint
 `
@@ -784,7 +785,8 @@ type SaveVectorsParams struct {
 // Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
 // vector yet to the usage. Confirms units with the same write: each write of a row adds all of its index entries again. The
 // transaction holds the lock of the usage row. Selecting by the ids, and PlanEachExecution, keep the planner from reading all units of the tenant.
-// The users exclude the other partitions, each of which would have to be planned.
+// The users exclude the other partitions, each of which would have to be planned. All kinds are named because the kind precedes the id in an index that
+// PostgreSQL may prefer without statistics: it would read the entries of all units of the user.
 func (q *Queries) SaveVectors(ctx context.Context, arg SaveVectorsParams) error {
 	_, err := q.db.Exec(ctx, saveVectors,
 		arg.GenerationID,

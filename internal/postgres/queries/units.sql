@@ -87,12 +87,14 @@ select set_config('plan_cache_mode', 'force_custom_plan', true);
 -- Keeps a vector of another generation: its users may still be served with it. Adds the tokens of the units that have no
 -- vector yet to the usage. Confirms units with the same write: each write of a row adds all of its index entries again. The
 -- transaction holds the lock of the usage row. Selecting by the ids, and PlanEachExecution, keep the planner from reading all units of the tenant.
--- The users exclude the other partitions, each of which would have to be planned.
+-- The users exclude the other partitions, each of which would have to be planned. All kinds are named because the kind precedes the id in an index that
+-- PostgreSQL may prefer without statistics: it would read the entries of all units of the user.
 with v as materialized (
     select unnest(@ids::bigint[]) as id, unnest(@embeddings::bytea[]) as embedding, unnest(@tokens::bigint[]) as tokens, unnest(@confirmed::boolean[]) as confirmed
 ), counted as (
     update usage s set embedded_tokens = s.embedded_tokens + n.tokens
-    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = @tenant_id and u.user_id = any(@user_ids::bigint[]) and u.id = any(@ids::bigint[]) and u.id = v.id
+    from (select sum(v.tokens)::bigint as tokens from v join units u on u.tenant_id = @tenant_id and u.user_id = any(@user_ids::bigint[]) and u.kind in (1, 2)
+            and u.id = any(@ids::bigint[]) and u.id = v.id
         where u.embedding is null and u.active) n
     where s.tenant_id = @tenant_id and n.tokens > 0
 )
@@ -103,7 +105,7 @@ update units u set
     next_generation_id = case when u.embedding is null then u.next_generation_id else @generation_id::smallint end,
     indexed_at = case when v.confirmed and u.active then coalesce(u.indexed_at, now()) else u.indexed_at end
 from v
-where u.tenant_id = @tenant_id and u.user_id = any(@user_ids::bigint[]) and u.id = any(@ids::bigint[]) and u.id = v.id
+where u.tenant_id = @tenant_id and u.user_id = any(@user_ids::bigint[]) and u.kind in (1, 2) and u.id = any(@ids::bigint[]) and u.id = v.id
     and not (u.embedding is not null and u.generation_id = @generation_id::smallint)
     and u.next_generation_id is distinct from @generation_id::smallint;
 
@@ -123,9 +125,9 @@ where t.id = @tenant_id and t.outgrown_at is null and exists (
         select 1 from units n where n.tenant_id = t.id and n.user_id = any(@user_ids::bigint[]) and n.user_id = w.user_id and n.kind = w.kind and n.active limit @at_least) x) >= @at_least::bigint);
 
 -- name: ConfirmUnits :exec
--- Keeps the time of units confirmed before: updating a unit rewrites its tsvector.
+-- Keeps the time of units confirmed before: updating a unit rewrites its tsvector. See SaveVectors for the users and kinds.
 update units set indexed_at = now()
-where tenant_id = @tenant_id and user_id = any(@user_ids::bigint[]) and id = any(@ids::bigint[]) and active and indexed_at is null;
+where tenant_id = @tenant_id and user_id = any(@user_ids::bigint[]) and kind in (1, 2) and id = any(@ids::bigint[]) and active and indexed_at is null;
 
 -- name: LiveUnitsOf :many
 -- See LoadUnits.
