@@ -286,6 +286,12 @@ func TestConfirm(t *testing.T) {
 	for _, u := range b.users {
 		ids = append(ids, b.unitsOf(t, b.remember(t, u, "text", nil))...)
 	}
+	if err := b.Confirm(ctx, b.users[0].Tenant, []tenant.UserID{b.users[0].User}, ids[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(t, "select count(*) from units where indexed_at is not null"); n != 0 {
+		t.Errorf("%d units of users that were not named are confirmed", n)
+	}
 	if err := b.Confirm(ctx, b.users[0].Tenant, b.usersOf(b.users[0].Tenant), ids[:3]); err != nil {
 		t.Fatal(err)
 	}

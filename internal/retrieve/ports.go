@@ -136,12 +136,12 @@ type Units interface {
 	// Vectors.
 	Load(ctx context.Context, t tenant.ID, ids []UnitID) ([]OwnedUnit, error)
 	// SaveVectors stores missing embeddings of a generation, and confirms units as Confirm does: those of confirmed or, if the tenant is
-	// in no index, those embedded. The latter have an ID, Dense and Vector.
+	// in no index, those embedded. The latter have an ID, Dense and Vector. Units of other users are not changed.
 	SaveVectors(ctx context.Context, t tenant.ID, users []tenant.UserID, g placement.GenerationID, embedded []Unit, confirmed []UnitID) error
-	// Confirm records the database time at which the index contained these units of users, or at
+	// Confirm records the database time at which the index contained these units of the users, or at
 	// which they had a vector if the tenant is in no index. In the same transaction, it records
-	// that the tenant has outgrown exact scoring if one of the users has more than
-	// placement.ExactUnits live units of a kind.
+	// that the tenant has outgrown exact scoring if the user of one of them has more than
+	// placement.ExactUnits live units of a kind. Units of other users are not changed.
 	Confirm(ctx context.Context, t tenant.ID, users []tenant.UserID, ids []UnitID) error
 	// Unconfirmed returns up to limit ids of live units above after that were not
 	// confirmed, in order.

@@ -149,7 +149,7 @@ func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) (unsaved 
 	}
 	var errs []error
 	for _, g := range j.generations() {
-		b := batchOf{tenant: j.tenant, users: usersOf(units), generation: g, savedLast: j.savesLast()}
+		b := batchOf{tenant: j.tenant, generation: g, savedLast: j.savesLast()}
 		errs = append(errs, x.embedMissing(ctx, &b, units))
 		if len(b.unsaved) > 0 {
 			unsaved = append(unsaved, b)
@@ -161,7 +161,7 @@ func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) (unsaved 
 // confirm saves vectors, and confirms units if the job does so.
 func (x *Indexer) confirm(ctx context.Context, j job, users []tenant.UserID, ids []UnitID, unsaved []batchOf) error {
 	for _, b := range unsaved {
-		if err := x.units.SaveVectors(ctx, b.tenant, b.users, b.generation, b.unsaved, ids); err != nil {
+		if err := x.units.SaveVectors(ctx, b.tenant, users, b.generation, b.unsaved, ids); err != nil {
 			return fmt.Errorf("save vectors: %w", err)
 		}
 	}
@@ -227,7 +227,6 @@ func (j job) savesLast() bool { return j.embed && j.confirm && j.indexed() }
 // batchOf is what the units of a batch have in common.
 type batchOf struct {
 	tenant     tenant.ID
-	users      []tenant.UserID
 	generation placement.GenerationID
 	savedLast  bool   // their vectors are saved when the units are confirmed
 	unsaved    []Unit // until then: with ID, Dense and Vector
@@ -267,12 +266,14 @@ func (x *Indexer) embedTexts(ctx context.Context, b *batchOf, batch []*OwnedUnit
 		return fault.Wrap(fault.Unavailable, err, "embed units")
 	}
 	embedded := make([]Unit, len(batch))
+	var users []tenant.UserID
 	for i, u := range batch {
+		users = withUser(users, u.User)
 		embedded[i] = Unit{ID: u.ID, Dense: u.Dense, Vector: vectors[i]}
 	}
 	if b.savedLast {
 		b.unsaved = append(b.unsaved, embedded...)
-	} else if err := x.units.SaveVectors(ctx, b.tenant, b.users, b.generation, embedded, nil); err != nil {
+	} else if err := x.units.SaveVectors(ctx, b.tenant, users, b.generation, embedded, nil); err != nil {
 		return fmt.Errorf("save vectors: %w", err)
 	}
 	for i, u := range batch {
@@ -389,11 +390,17 @@ func compare(ids, before, after []UnitID) (settled, changed []UnitID) {
 // usersOf returns the users of the units, each once.
 func usersOf(units []OwnedUnit) (users []tenant.UserID) {
 	for _, u := range units {
-		if !slices.Contains(users, u.User) {
-			users = append(users, u.User)
-		}
+		users = withUser(users, u.User)
 	}
 	return users
+}
+
+// withUser adds a user, unless it is there.
+func withUser(users []tenant.UserID, u tenant.UserID) []tenant.UserID {
+	if slices.Contains(users, u) {
+		return users
+	}
+	return append(users, u)
 }
 
 func idsOf(units []OwnedUnit) []UnitID {

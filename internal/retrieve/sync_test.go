@@ -48,11 +48,14 @@ func (e *env) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit, e
 	var out []OwnedUnit
 	for _, id := range ids {
 		if e.live[id] {
-			out = append(out, OwnedUnit{User: 7, Unit: Unit{ID: id, Kind: Memory, Group: 3, Dense: fmt.Sprint("text ", id)}, Vectors: e.vectorsOf(id)})
+			out = append(out, OwnedUnit{User: userOf(id), Unit: Unit{ID: id, Kind: Memory, Group: 3, Dense: fmt.Sprint("text ", id)}, Vectors: e.vectorsOf(id)})
 		}
 	}
 	return out, nil
 }
+
+// userOf returns the user of a unit: one of two.
+func userOf(id UnitID) tenant.UserID { return 7 + tenant.UserID(id%2) }
 
 func (e *env) vectorsOf(id UnitID) map[placement.GenerationID][]float32 {
 	if e.vectors[id] == nil {
@@ -61,17 +64,26 @@ func (e *env) vectorsOf(id UnitID) map[placement.GenerationID][]float32 {
 	return map[placement.GenerationID][]float32{e.vectorGeneration: e.vectors[id]}
 }
 
-func (e *env) SaveVectors(ctx context.Context, _ tenant.ID, _ []tenant.UserID, _ placement.GenerationID, embedded []Unit, confirmed []UnitID) error {
+func (e *env) SaveVectors(ctx context.Context, _ tenant.ID, users []tenant.UserID, _ placement.GenerationID, embedded []Unit, confirmed []UnitID) error {
 	if err := errors.Join(ctx.Err(), e.onCall("save")); err != nil {
 		return err
 	}
 	for _, u := range embedded {
-		e.vectors[u.ID] = u.Vector
+		if slices.Contains(users, userOf(u.ID)) {
+			e.vectors[u.ID] = u.Vector
+		}
 	}
-	for _, id := range confirmed {
-		e.confirmed[id] = true
-	}
+	e.confirmUnits(users, confirmed)
 	return nil
+}
+
+// confirmUnits confirms the units of the users only, as the database does.
+func (e *env) confirmUnits(users []tenant.UserID, ids []UnitID) {
+	for _, id := range ids {
+		if slices.Contains(users, userOf(id)) {
+			e.confirmed[id] = true
+		}
+	}
 }
 
 func (e *env) LiveOf(_ context.Context, _ tenant.ID, ids []UnitID) ([]UnitID, error) {
@@ -81,13 +93,11 @@ func (e *env) LiveOf(_ context.Context, _ tenant.ID, ids []UnitID) ([]UnitID, er
 	return slices.DeleteFunc(slices.Clone(ids), func(id UnitID) bool { return !e.live[id] }), nil
 }
 
-func (e *env) Confirm(_ context.Context, _ tenant.ID, _ []tenant.UserID, ids []UnitID) error {
+func (e *env) Confirm(_ context.Context, _ tenant.ID, users []tenant.UserID, ids []UnitID) error {
 	if err := e.onCall("confirm"); err != nil {
 		return err
 	}
-	for _, id := range ids {
-		e.confirmed[id] = true
-	}
+	e.confirmUnits(users, ids)
 	return nil
 }
 
@@ -240,8 +250,8 @@ func TestSyncWritesAndRemoves(t *testing.T) {
 		t.Fatalf("Sync: %v", err)
 	}
 	want := map[UnitID]Entry{
-		1: {ID: 1, User: 7, Kind: Memory, Group: 3, Vector: []float32{1}},
-		2: {ID: 2, User: 7, Kind: Memory, Group: 3, Vector: []float32{2}},
+		1: {ID: 1, User: int64(userOf(1)), Kind: Memory, Group: 3, Vector: []float32{1}},
+		2: {ID: 2, User: int64(userOf(2)), Kind: Memory, Group: 3, Vector: []float32{2}},
 	}
 	if d := cmp.Diff(want, e.indexed); d != "" {
 		t.Errorf("-want +got\n%s", d)
