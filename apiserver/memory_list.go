@@ -99,7 +99,8 @@ func appendMemory(out []byte, m *memory.Memory, scored bool) ([]byte, error) {
 	return append(append(out, ','), bytes.TrimSpace(members.Bytes())[1:]...), nil
 }
 
-// appendText appends a text that PostgreSQL returned, which is valid UTF-8, as a JSON string.
+// appendText appends a text that PostgreSQL returned, which is valid UTF-8, as a JSON string. Unlike encoding/json, it does not escape U+2028 and
+// U+2029, which JSON does not require.
 func appendText(out []byte, text string) []byte {
 	out, _ = jsontext.AppendQuote(out, text)
 	return out

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +43,31 @@ func TestListIsEncodedLikeBodies(t *testing.T) {
 					t.Errorf("%d memories, scores %t:\n%.300s, want\n%.300s", n, scored, &got, &expected)
 				}
 			}
+		}
+	}
+}
+
+func TestDetailsAreZeroWithoutMembers(t *testing.T) {
+	t.Parallel()
+	var none MemoryDetails
+	if !none.isZero() {
+		t.Error("details without a member are not zero")
+	}
+	fields := reflect.VisibleFields(reflect.TypeFor[MemoryDetails]())
+	for _, f := range slices.DeleteFunc(fields, func(f reflect.StructField) bool { return f.Anonymous }) {
+		var one MemoryDetails
+		switch v := reflect.ValueOf(&one).Elem().FieldByIndex(f.Index); v.Kind() {
+		case reflect.String:
+			v.SetString("x")
+		case reflect.Int:
+			v.SetInt(1)
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		default:
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		if one.isZero() {
+			t.Errorf("details with %s are zero", f.Name)
 		}
 	}
 }

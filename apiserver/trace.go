@@ -12,7 +12,7 @@ import (
 )
 
 // startSpan starts the span of a request, in the client's trace if it sends one.
-// Without a configured tracer the span is dropped.
+// Without a collector, no span is created.
 func startSpan(ctx context.Context, c *fiber.Ctx) (context.Context, trace.Span) {
 	if parent := c.Get("Traceparent"); parent != "" {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": c.Get("Tracestate")})

@@ -25,7 +25,7 @@ type TraceConfig struct {
 // the remaining ones. Without an endpoint, spans are not even created.
 func StartTracing(ctx context.Context, c TraceConfig, service string, log *slog.Logger) (stop func(context.Context) error, err error) {
 	if c.Endpoint == "" {
-		otel.SetTracerProvider(noop.NewTracerProvider()) // the default one creates a span for each, in case that a provider is set later
+		otel.SetTracerProvider(noop.NewTracerProvider()) // the default one allocates a span for each call, for instrumentation that attaches later
 		return func(context.Context) error { return nil }, nil
 	}
 	exporter, err := otlptracehttp.New(ctx) // reads the endpoint from the environment

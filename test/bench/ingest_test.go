@@ -34,8 +34,8 @@ func (b *bench) conversation(id string) (body map[string]any, dense []string) {
 	return map[string]any{"platform": "bench", "conversation": map[string]any{"id": id, "title": "Chat", "createdAt": at, "messages": sent}}, dense
 }
 
-// ingestRounds is the number of rounds, and ingestChats that of the conversations that are sent in each. The speed of a processor varies by
-// a tenth from one minute to the next: many short rounds give a more reliable median than a few long ones.
+// ingestRounds is the number of rounds, and ingestChats that of the conversations that are sent in each. The speed of a virtual processor varies
+// by a tenth between phases of ten seconds: the median of many rounds is more reliable.
 const ingestRounds, ingestChats = 15, 16
 
 // ingest compares the rate at which texts of conversations are stored, embedded and indexed with that of embedding the same

@@ -123,7 +123,7 @@ func (r *report) addRatio(target ratio, values []float64) {
 	r.Ratios = append(r.Ratios, target)
 }
 
-// allRounds is the number of rounds of which a ratio is the median.
+// allRounds is the number of rounds of which the ratio of durations is the median.
 const allRounds = 5
 
 // rounds returns the number of rounds into which n operations are divided: a quantile needs some operations.
