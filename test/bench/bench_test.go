@@ -141,7 +141,7 @@ func (b *bench) alternate(n int, own *series, round func(i int)) {
 }
 
 // inTurn runs the operations of a round, in reverse order in every second round: an operation needs more time after a pause, and while the
-// stores are still busy with the previous one.
+// stores are still busy with the previous one. The first and the last one are compared: each follows itself in every second round.
 func (b *bench) inTurn(round int, operations ...func()) {
 	b.Helper()
 	if round%2 == 1 {
@@ -344,28 +344,39 @@ func (b *bench) read(user string, size int) {
 			b.peers.do(b.TB, "langgraph_put", map[string]any{"user": user, "id": fmt.Sprint(i), "text": b.writer.memory()}, nil)
 		}
 	}
-	b.alternate(b.n, row("list 1000", "Mnemo"), func(int) {
-		found, took := b.as(user).texts(b.TB, "", page)
-		row("list 1000", "Mnemo").add(took)
-		if want := min(page, size); len(found) != want {
-			b.Fatalf("%d memories are listed, want %d", len(found), want)
-		}
-		row("list 1000", "PostgreSQL").add(b.floor.list(b.TB, user, page))
-		if b.peers != nil {
-			args := map[string]any{"user": user, "limit": page}
-			row("list 1000", "mem0").add(b.peers.do(b.TB, "mem0_list", args, nil))
-			row("list 1000", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_list", args, nil))
-		}
+	b.alternate(b.n, row("list 1000", "Mnemo"), func(i int) {
+		b.inTurn(i, func() {
+			found, took := b.as(user).texts(b.TB, "", page)
+			row("list 1000", "Mnemo").add(took)
+			if want := min(page, size); len(found) != want {
+				b.Fatalf("%d memories are listed, want %d", len(found), want)
+			}
+		}, func() {
+			if b.peers != nil {
+				args := map[string]any{"user": user, "limit": page}
+				row("list 1000", "mem0").add(b.peers.do(b.TB, "mem0_list", args, nil))
+				row("list 1000", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_list", args, nil))
+			}
+		}, func() {
+			row("list 1000", "PostgreSQL").add(b.floor.list(b.TB, user, page))
+		})
 	})
-	b.alternate(b.n, row("list 10", "Mnemo"), func(int) {
-		_, took := b.as(user).texts(b.TB, "", 10)
-		row("list 10", "Mnemo").add(took)
-		row("list 10", "PostgreSQL").add(b.floor.list(b.TB, user, 10))
+	b.alternate(b.n, row("list 10", "Mnemo"), func(i int) {
+		b.inTurn(i, func() {
+			_, took := b.as(user).texts(b.TB, "", 10)
+			row("list 10", "Mnemo").add(took)
+		}, func() {
+			row("list 10", "PostgreSQL").add(b.floor.list(b.TB, user, 10))
+		})
 	})
-	b.alternate(b.n, row("count", "Mnemo"), func(int) {
-		row("count", "Mnemo").add(b.as(user).do(b.TB, http.MethodGet, "/api/chat-history/count", nil, nil))
-		row("count", "PostgreSQL").add(b.floor.pick(b.TB, user))
-		row("count", "empty handler").add(api{url: b.floor.empty, http: b.http}.do(b.TB, http.MethodGet, "", nil, nil))
+	b.alternate(b.n, row("count", "Mnemo"), func(i int) {
+		b.inTurn(i, func() {
+			row("count", "Mnemo").add(b.as(user).do(b.TB, http.MethodGet, "/api/chat-history/count", nil, nil))
+		}, func() {
+			row("count", "empty handler").add(api{url: b.floor.empty, http: b.http}.do(b.TB, http.MethodGet, "", nil, nil))
+		}, func() {
+			row("count", "PostgreSQL").add(b.floor.pick(b.TB, user))
+		})
 	})
 }
 
