@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"strconv"
@@ -102,6 +103,30 @@ func appendMemory(out []byte, m *memory.Memory, scored bool) ([]byte, error) {
 // appendText appends a text that PostgreSQL returned, which is valid UTF-8, as a JSON string. Unlike encoding/json, it does not escape U+2028 and
 // U+2029, which JSON does not require.
 func appendText(out []byte, text string) []byte {
+	if hasNoEscapes(text) {
+		return append(append(append(out, '"'), text...), '"')
+	}
 	out, _ = jsontext.AppendQuote(out, text)
 	return out
+}
+
+// hasNoEscapes reports whether a text is the same in a JSON string. Copying such a text is faster than appending its characters. It compares eight
+// bytes at once: subtracting 1 from a byte sets its highest bit, if that was not set, only if the byte is 0. After such a byte, others may be found in
+// error.
+func hasNoEscapes(text string) bool {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	b := []byte(text)
+	for ; len(b) >= 8; b = b[8:] {
+		x := binary.LittleEndian.Uint64(b)
+		q, s := x^ones*'"', x^ones*'\\'
+		if ((x-ones*' ')&^x|(q-ones)&^q|(s-ones)&^s)&high != 0 {
+			return false
+		}
+	}
+	for _, c := range b {
+		if c < ' ' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mnemo-dev/mnemo/internal/memory"
 )
@@ -42,6 +43,19 @@ func TestListIsEncodedLikeBodies(t *testing.T) {
 				if !bytes.Equal(got.Bytes(), expected.Bytes()) {
 					t.Errorf("%d memories, scores %t:\n%.300s, want\n%.300s", n, scored, &got, &expected)
 				}
+			}
+		}
+	}
+}
+
+func TestTextsAreQuoted(t *testing.T) {
+	t.Parallel()
+	for c := range rune(0x100) {
+		for at := range 20 {
+			text := strings.Repeat("ä", at%3) + strings.Repeat("~", at) + string(c) + strings.Repeat(" !", 9)
+			want, err := jsontext.AppendQuote(nil, text)
+			if got := appendText(nil, text); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%q is quoted as %s, want %s, %v", text, got, want, err)
 			}
 		}
 	}
