@@ -110,9 +110,8 @@ func appendText(out []byte, text string) []byte {
 	return out
 }
 
-// hasNoEscapes reports whether a text is the same in a JSON string. Copying such a text is faster than appending its characters. It compares eight
-// bytes at once: subtracting 1 from a byte sets its highest bit, if that was not set, only if the byte is 0. After such a byte, others may be found in
-// error.
+// hasNoEscapes reports whether a text is the same in a JSON string. Copying such a text is faster than appending its characters. It tests eight bytes
+// at a time for one that is less than a space, a quotation mark or a backslash (Bit Twiddling Hacks, "Determine if a word has a byte less than n").
 func hasNoEscapes(text string) bool {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	b := []byte(text)
