@@ -277,7 +277,7 @@ type deleteMemoriesOutput struct {
 
 type deletedMemoriesBody struct {
 	Message      string          `json:"message"`
-	DeletedCount int             `json:"deletedCount" doc:"Memories deleted from the database."`
+	DeletedCount int             `json:"deletedCount" doc:"Memories deleted from the database, with those that were merged into them."`
 	Errors       []bulkErrorBody `json:"errors" doc:"Failed deletions; the memoryId milvus_bulk or postgres_bulk stands for the whole batch."`
 }
 

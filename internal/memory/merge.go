@@ -17,13 +17,16 @@ import (
 // request.
 const MaxMerged = 100
 
+// MaxMergeDepth is the maximum number of levels of merges: of memories that were merged into one that was merged later.
+const MaxMergeDepth = 100
+
 // Merger is the part of a Store that merges memories. A merged memory is in no list, search
 // or count, and still counts toward the quota. It is deleted with the memory it was merged into.
 type Merger interface {
 	// Merge merges all of the memories into the kept one; those that were merged into it
 	// before are skipped. If any id is unknown it merges none and returns MissingMerge. It
 	// returns ErrMemoryNotFound for an unknown kept memory, MergedElsewhere for a merged one,
-	// ErrOtherSubject for memories about different persons, and TooManyMerged.
+	// ErrOtherSubject for memories about different persons, TooManyMerged and ErrMergeDepth.
 	Merge(ctx context.Context, scope tenant.Scope, in MergeInput) (MergeResult, error)
 	// Unmerge restores memories as they were when they were merged, and returns their ids. If
 	// any id was not merged into the kept memory it restores none and returns
@@ -70,6 +73,10 @@ func otherSubject() error {
 	f.Add("memory ids", "must name memories with the same user_id in their metadata")
 	return f.Err()
 }
+
+// ErrMergeDepth rejects a merge of memories with too many levels of merges.
+var ErrMergeDepth = fault.New(fault.Conflict,
+	"merges can be at most %d levels deep: keep the memory into which the others were merged, or undo its merges first", MaxMergeDepth)
 
 // MergedElsewhere returns the error for a merge into a memory that was itself merged.
 func MergedElsewhere(into string) error {
@@ -130,7 +137,7 @@ func (in UnmergeInput) Validate() error {
 // Merge merges up to MaxMerged memories into one, all of them or none, and returns their
 // distinct ids. Unmerge undoes it at any time. It returns Invalid for an invalid input or memories
 // about different persons, NotFound for an unknown kept memory or, with RejectedIDs, for unknown
-// memories, and Conflict if the kept memory was itself merged or has too many merged ones.
+// memories, and Conflict if the kept memory was itself merged, or for too many merged ones or levels.
 func (s *Service) Merge(ctx context.Context, who tenant.Identity, in MergeInput) ([]string, error) {
 	if err := in.Validate(); err != nil {
 		return nil, err

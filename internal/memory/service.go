@@ -157,7 +157,7 @@ func (s *Service) Delete(ctx context.Context, who tenant.Identity, id string) er
 
 // Bulk is the result of DeleteMany.
 type Bulk struct {
-	Deleted int // memories deleted from the database
+	Deleted int // memories deleted from the database, with those that were merged into them
 	Errors  []BulkError
 	Cause   error // the cause of Errors, for the log; nil on success
 }
@@ -187,7 +187,7 @@ func (s *Service) DeleteMany(ctx context.Context, who tenant.Identity, ids []str
 		return Bulk{Cause: fmt.Errorf("delete memories: %w", err),
 			Errors: []BulkError{{BulkDatabase, "The database is unavailable; nothing was deleted. Try again."}}}, nil
 	}
-	out := Bulk{Deleted: len(deleted.IDs)}
+	out := Bulk{Deleted: len(deleted.IDs) + len(deleted.Merged)}
 	if err := s.unindex(ctx, who, deleted.Units); err != nil {
 		out.Cause = err
 		out.Errors = []BulkError{{BulkIndex,

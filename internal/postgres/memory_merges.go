@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -58,6 +57,13 @@ func lockMerge(ctx context.Context, q *db.Queries, scope tenant.Scope, in memory
 	n, err := q.CountMerged(ctx, db.CountMergedParams{TenantID: p.TenantID, UserID: p.UserID, ID: kept})
 	if err == nil && int(n)+len(add) > memory.MaxMerged {
 		err = memory.TooManyMerged(int(n))
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	depth, err := q.MergeDepth(ctx, db.MergeDepthParams{TenantID: p.TenantID, UserID: p.UserID, Ids: add, Most: memory.MaxMergeDepth})
+	if err == nil && depth >= memory.MaxMergeDepth {
+		err = memory.ErrMergeDepth
 	}
 	return kept, add, err
 }
@@ -138,11 +144,11 @@ func deleteMerged(ctx context.Context, q *db.Queries, scope tenant.Scope, ids []
 	if err != nil {
 		return fmt.Errorf("delete merged memories: %w", err)
 	}
-	for _, id := range deleted {
-		if slices.Contains(ids, id) {
-			out.IDs = append(out.IDs, id)
+	for _, d := range deleted {
+		if d.Named {
+			out.IDs = append(out.IDs, d.ID)
 		} else {
-			out.Merged = append(out.Merged, id)
+			out.Merged = append(out.Merged, d.ID)
 		}
 	}
 	return nil

@@ -136,13 +136,7 @@ func TestPurgeIncludesMergedMemories(t *testing.T) {
 	}
 	kept := b.remember(t, scope, "b", nil)
 	b.merge(t, scope, kept, old)
-	for done := false; !done; {
-		got, err := b.Accounts().Purge(t.Context(), scope, cutoff)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done = got.Done
-	}
+	b.purgeAll(t, scope, cutoff)
 	if n := b.count(t, "select count(*) from merged_memories"); n != 0 {
 		t.Errorf("%d merged memories are left", n)
 	}

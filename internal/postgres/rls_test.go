@@ -83,6 +83,7 @@ var reachableFunctions = map[string]string{
 	"imports_wait":               "runs as the owner; has no arguments and returns whether any other user waits",
 	"lexical_ranking":            "runs as the owner; compares its arguments with the transaction's scope",
 	"lexical_search":             "runs as the owner; compares its arguments with the transaction's scope",
+	"merged_tree":                "reads with the policies of its caller",
 	"memories_with_text":         "runs as the owner; compares its arguments with the transaction's scope",
 	"oauth_app":                  "runs as the owner; requires the hash of a secret and returns the id of a client",
 	"oauth_holder":               "runs as the owner; requires the hash of a secret and returns ids only",

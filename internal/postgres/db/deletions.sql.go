@@ -109,18 +109,13 @@ func (q *Queries) KeepMemories(ctx context.Context, arg KeepMemoriesParams) erro
 }
 
 const keepMerged = `-- name: KeepMerged :exec
-with recursive merged as (
-    select g.tenant_id, g.user_id, g.id, g.seq, g.bucket_id, g.text, g.tokens, g.source, g.version, g.created_at, g.updated_at, g.superseded_by, g.superseded_at, g.agent_id, g.run_id, g.tags, g.metadata, g.attribute_bytes, g.merged_into, g.merged_at, g.relinked from merged_memories g join memories m on m.tenant_id = g.tenant_id and m.user_id = g.user_id and m.id = g.merged_into
-    where m.tenant_id = $3 and m.user_id = $4 and m.id = any($5::uuid[])
-    union all
-    select g.tenant_id, g.user_id, g.id, g.seq, g.bucket_id, g.text, g.tokens, g.source, g.version, g.created_at, g.updated_at, g.superseded_by, g.superseded_at, g.agent_id, g.run_id, g.tags, g.metadata, g.attribute_bytes, g.merged_into, g.merged_at, g.relinked from merged p join merged_memories g on g.tenant_id = p.tenant_id and g.user_id = p.user_id and g.merged_into = p.id
-)
 insert into deletions (tenant_id, user_id, id, object, kind, content, expires_at)
 select g.tenant_id, g.user_id, $1::uuid, g.id, 'memory', jsonb_build_object('merged', to_jsonb(g), 'units', '[]'::jsonb,
     'versions', (select jsonb_agg(to_jsonb(v)) from memory_versions v
         where v.tenant_id = g.tenant_id and v.user_id = g.user_id and v.memory_id = g.id)),
     clock_timestamp() + $2::interval
-from merged g
+from merged_memories g where g.tenant_id = $3 and g.user_id = $4 and g.id = any(array(select merged_tree($3, $4, array(
+    select m.id from memories m where m.tenant_id = $3 and m.user_id = $4 and m.id = any($5::uuid[])))))
 `
 
 type KeepMergedParams struct {

@@ -153,7 +153,7 @@ func (q *Queries) CreateMemoryParts(ctx context.Context, arg CreateMemoryPartsPa
 }
 
 const deleteMemories = `-- name: DeleteMemories :one
-with recursive unit as (
+with unit as (
     delete from units u where u.tenant_id = $1 and u.user_id = $2 and u.memory_id = any($3::uuid[])
     returning u.id
 ), memory as (
@@ -163,9 +163,7 @@ with recursive unit as (
     delete from memory_versions v where v.tenant_id = $1 and v.user_id = $2 and v.memory_id = any(array(select memory.id from memory))
     returning octet_length(v.text) as bytes
 ), merged as (
-    select g.id from memory d join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = d.id
-    union all
-    select g.id from merged p join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = p.id
+    select merged_tree($1, $2, array(select memory.id from memory)) as id
 )
 select array(select id from unit)::bigint[] as units, array(select merged.id from merged)::uuid[] as merged, coalesce(array_agg(memory.id), '{}')::uuid[] as ids,
     coalesce(array_agg(memory.bucket_id), '{}')::bigint[] as buckets,

@@ -14,18 +14,13 @@ from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id
 
 -- name: KeepMerged :exec
 -- What was merged into memories that are deleted, also indirectly.
-with recursive merged as (
-    select g.* from merged_memories g join memories m on m.tenant_id = g.tenant_id and m.user_id = g.user_id and m.id = g.merged_into
-    where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[])
-    union all
-    select g.* from merged p join merged_memories g on g.tenant_id = p.tenant_id and g.user_id = p.user_id and g.merged_into = p.id
-)
 insert into deletions (tenant_id, user_id, id, object, kind, content, expires_at)
 select g.tenant_id, g.user_id, @deletion::uuid, g.id, 'memory', jsonb_build_object('merged', to_jsonb(g), 'units', '[]'::jsonb,
     'versions', (select jsonb_agg(to_jsonb(v)) from memory_versions v
         where v.tenant_id = g.tenant_id and v.user_id = g.user_id and v.memory_id = g.id)),
     clock_timestamp() + @undo_window::interval
-from merged g;
+from merged_memories g where g.tenant_id = @tenant_id and g.user_id = @user_id and g.id = any(array(select merged_tree(@tenant_id, @user_id, array(
+    select m.id from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[])))));
 
 -- name: KeepConversations :exec
 insert into deletions (tenant_id, user_id, id, object, kind, content, expires_at)

@@ -98,7 +98,7 @@ select set_config('mnemo.parts', 'deleted', true);
 -- name: DeleteMemories :one
 -- Deletes memories with their units and versions, after BeginDeletion. The index needs the ids of the units, and the storage quota the bytes. Merged
 -- memories among the ids keep their versions. The trigger delete_parts deletes what was merged into the memories, which the audit log needs.
-with recursive unit as (
+with unit as (
     delete from units u where u.tenant_id = @tenant_id and u.user_id = @user_id and u.memory_id = any(@ids::uuid[])
     returning u.id
 ), memory as (
@@ -108,9 +108,7 @@ with recursive unit as (
     delete from memory_versions v where v.tenant_id = @tenant_id and v.user_id = @user_id and v.memory_id = any(array(select memory.id from memory))
     returning octet_length(v.text) as bytes
 ), merged as (
-    select g.id from memory d join merged_memories g on g.tenant_id = @tenant_id and g.user_id = @user_id and g.merged_into = d.id
-    union all
-    select g.id from merged p join merged_memories g on g.tenant_id = @tenant_id and g.user_id = @user_id and g.merged_into = p.id
+    select merged_tree(@tenant_id, @user_id, array(select memory.id from memory)) as id
 )
 select array(select id from unit)::bigint[] as units, array(select merged.id from merged)::uuid[] as merged, coalesce(array_agg(memory.id), '{}')::uuid[] as ids,
     coalesce(array_agg(memory.bucket_id), '{}')::bigint[] as buckets,

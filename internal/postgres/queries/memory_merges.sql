@@ -14,6 +14,17 @@ select (exists (select from memories m where m.tenant_id = @tenant_id and m.user
 -- name: CountMerged :one
 select count(*) from merged_memories where tenant_id = @tenant_id and user_id = @user_id and merged_into = @id;
 
+-- name: MergeDepth :one
+-- The number of levels of merges into the ids, at most @most.
+with recursive tree as (
+    select r.id, 0 as level from unnest(@ids::uuid[]) r (id)
+    union all
+    select g.id, t.level + 1 from tree t cross join lateral (
+        select m.id from merged_memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.merged_into = t.id offset 0) g
+    where t.level < @most::int
+)
+select coalesce(max(level), 0)::int as depth from tree;
+
 -- name: ListMerged :many
 select id, text, created_at, merged_at from merged_memories
 where tenant_id = @tenant_id and user_id = @user_id and merged_into = @id order by merged_at desc, seq desc limit @page::int;
@@ -81,12 +92,11 @@ delete from merged_memories where tenant_id = @tenant_id and user_id = @user_id 
 
 -- name: DeleteMergedTree :many
 -- Deletes merged memories with what was merged into them.
-with recursive tree as (
-    select g.id from merged_memories g where g.tenant_id = @tenant_id and g.user_id = @user_id and g.id = any(@ids::uuid[])
-    union
-    select g.id from tree t join merged_memories g on g.tenant_id = @tenant_id and g.user_id = @user_id and g.merged_into = t.id
-)
-delete from merged_memories d using tree t where d.tenant_id = @tenant_id and d.user_id = @user_id and d.id = t.id returning d.id;
+delete from merged_memories d where d.tenant_id = @tenant_id and d.user_id = @user_id
+    and d.id = any(array(select r.id from merged_memories r where r.tenant_id = @tenant_id and r.user_id = @user_id and r.id = any(@ids::uuid[])
+        union select merged_tree(@tenant_id, @user_id, array(
+            select r.id from merged_memories r where r.tenant_id = @tenant_id and r.user_id = @user_id and r.id = any(@ids::uuid[])))))
+returning d.id, (d.id = any(@ids::uuid[]))::boolean as named;
 
 -- name: PurgeMerged :exec
 -- Memories that were written before the deletion of the account and merged into later ones.
