@@ -85,9 +85,9 @@ func (s *Server) actFor(ctx context.Context, who tenant.Identity, user string, c
 		return tenant.Identity{}, err
 	}
 	// The key was found before, so the entry needs no check of its own.
-	key := tenant.Hash(sha256.Sum256([]byte("user\x00" + string(who.Tenant) + "\x00" + user)))
+	key := actingHash(who.Tenant, user)
 	acting, epoch, ok := s.Cache.get(key)
-	if !ok {
+	if !ok || create { // a write must not act for a user whom another replica has erased
 		found, err := s.Users.ActFor(ctx, who, user, create)
 		if err != nil {
 			return tenant.Identity{}, err
@@ -99,6 +99,11 @@ func (s *Server) actFor(ctx context.Context, who tenant.Identity, user string, c
 	}
 	who.Scope, who.Placement, who.Generation, who.UserName = acting.Scope, acting.Placement, acting.Generation, user
 	return who, nil
+}
+
+// actingHash is the key of a user of applications in the cache.
+func actingHash(id tenant.ID, user string) tenant.Hash {
+	return sha256.Sum256([]byte("user\x00" + string(id) + "\x00" + user))
 }
 
 // pathUsers are the routes that name a user in the path.

@@ -135,6 +135,9 @@ func (s *Server) httpError(ctx context.Context, err error, names map[string]stri
 			f = &fault.Error{Kind: fault.Unavailable, Message: "request timed out; try again", Err: err}
 		}
 	}
+	if errors.Is(err, tenant.ErrUserErased) {
+		f = &fault.Error{Kind: fault.Unavailable, Message: f.Message, Err: err}
+	}
 	f = f.WithFieldNames(names)
 	status := statuses[f.Kind]
 	out := &Error{status: status, headers: http.Header{}, Message: f.Message, Code: errorCode(err, status), RejectedIDs: f.RejectedIDs}

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"maps"
 	"fmt"
 	"slices"
 
@@ -55,6 +56,8 @@ func (f fakeUserTokens) RevokeUserToken(_ context.Context, scope tenant.Scope, i
 	if i < 0 {
 		return fault.New(fault.NotFound, "token not found")
 	}
+	revoked := f.tokens[scope][i].Fingerprint
+	maps.DeleteFunc(f.known, func(h tenant.Hash, _ tenant.Identity) bool { return h.Fingerprint() == revoked })
 	f.tokens[scope] = slices.Delete(f.tokens[scope], i, i+1)
 	return f.fails
 }

@@ -132,7 +132,7 @@ func New(c Config) *Server {
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
 	c.ExportTimeout = cmp.Or(c.ExportTimeout, time.Hour)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
-	s := &Server{Config: c, metrics: newMetrics(c.Registry, c.Cache), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
+	s := &Server{Config: c.revoking(), metrics: newMetrics(c.Registry, c.Cache), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
 	s.conns = newConns(c.Registry, s.trusts)
 	s.intake = newIntake()
 	s.exports = newExports()

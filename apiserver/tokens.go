@@ -131,7 +131,7 @@ type revokedTokenBody struct {
 
 var docRevokeToken = doc{
 	id: "revokeToken", tag: tagTokens, summary: "Revoke a token", access: tenant.AccessTokens,
-	description: "The token is invalid immediately, on every replica. A token can revoke itself.",
+	description: "The replica that responds rejects the token from then on. The others are notified, and reject it usually within a second, at most 30 seconds later. A token can revoke itself.",
 	response:    example(`{"message":"Token revoked"}`),
 	errors:      []int{http.StatusNotFound},
 }

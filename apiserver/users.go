@@ -109,8 +109,8 @@ type deletedUserBody struct {
 
 var docDeleteUser = doc{
 	id: "deleteUser", tag: tagUsers, summary: "Erase a user of the tenant's applications", access: tenant.AccessAdmin,
-	description: "Ends access to the user's data immediately. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, " +
-		"and the user, in batches. The name is available at once: the next write for it creates a new, empty user.",
+	description: "Ends access to the user's data: for all writes and for reads of the replica that responds immediately, for reads of other replicas usually within a second, at most 30 seconds later. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, " +
+		"and the user, in batches. The name is available immediately: the next write for it creates a new, empty user.",
 	response: example(`{"message":"The user's data is being deleted in the background"}`),
 	status:   http.StatusAccepted,
 	errors:   []int{http.StatusBadRequest, http.StatusNotFound},

@@ -719,7 +719,7 @@ type DeletedConversations struct {
 
 // DeletedMemories defines model for DeletedMemories.
 type DeletedMemories struct {
-	// DeletedCount Memories deleted from the database.
+	// DeletedCount Memories deleted from the database, with those that were merged into them.
 	DeletedCount int64 `json:"deletedCount"`
 
 	// Errors Failed deletions; the memoryId milvus_bulk or postgres_bulk stands for the whole batch.
@@ -2206,7 +2206,7 @@ type ClientInterface interface {
 
 	// RevokeToken Revoke a token
 	//
-	// The token is invalid immediately, on every replica. A token can revoke itself.
+	// The replica that responds rejects the token from then on. The others are notified, and reject it usually within a second, at most 30 seconds later. A token can revoke itself.
 	//
 	// Scope: `admin` of a user's token.
 	//
@@ -2224,7 +2224,7 @@ type ClientInterface interface {
 
 	// DeleteUser Erase a user of the tenant's applications
 	//
-	// Ends access to the user's data immediately. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, and the user, in batches. The name is available at once: the next write for it creates a new, empty user.
+	// Ends access to the user's data: for all writes and for reads of the replica that responds immediately, for reads of other replicas usually within a second, at most 30 seconds later. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, and the user, in batches. The name is available immediately: the next write for it creates a new, empty user.
 	//
 	// Scope: `admin` of an application key.
 	//
@@ -3244,7 +3244,7 @@ func (c *Requests) CreateToken(ctx context.Context, body CreateTokenJSONRequestB
 
 // RevokeToken Revoke a token
 //
-// The token is invalid immediately, on every replica. A token can revoke itself.
+// The replica that responds rejects the token from then on. The others are notified, and reject it usually within a second, at most 30 seconds later. A token can revoke itself.
 //
 // Scope: `admin` of a user's token.
 //
@@ -3282,7 +3282,7 @@ func (c *Requests) ListUsers(ctx context.Context, params *ListUsersParams, reqEd
 
 // DeleteUser Erase a user of the tenant's applications
 //
-// Ends access to the user's data immediately. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, and the user, in batches. The name is available at once: the next write for it creates a new, empty user.
+// Ends access to the user's data: for all writes and for reads of the replica that responds immediately, for reads of other replicas usually within a second, at most 30 seconds later. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, and the user, in batches. The name is available immediately: the next write for it creates a new, empty user.
 //
 // Scope: `admin` of an application key.
 //

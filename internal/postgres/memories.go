@@ -156,8 +156,8 @@ func prepareMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in me
 	if err := ensureDefaultBucket(ctx, q, scope); err != nil {
 		return row, err
 	}
-	if row, err = q.PrepareMemory(ctx, p); err == nil && row.Bucket == 0 { // the user has been erased
-		err = unknownTenant(scope.Tenant)
+	if row, err = q.PrepareMemory(ctx, p); err == nil && row.Bucket == 0 {
+		err = tenant.ErrUserErased
 	}
 	return row, err
 }

@@ -115,12 +115,12 @@ func readUsers(ctx context.Context, q *db.Queries, id string) (users, applicatio
 	return users, applications, nil
 }
 
-// requireUser returns NotFound if the user has been or is being erased. The transaction must hold the lock of the usage
+// requireUser returns tenant.ErrUserErased if the user has been or is being erased. The transaction must hold the lock of the usage
 // row, which an erasure waits for.
 func requireUser(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
 	exists, err := q.HasUser(ctx, db.HasUserParams{TenantID: string(scope.Tenant), ID: int64(scope.User)})
 	if err == nil && !exists {
-		err = unknownTenant(scope.Tenant)
+		err = tenant.ErrUserErased
 	}
 	return err
 }

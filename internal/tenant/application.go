@@ -175,7 +175,7 @@ type ApplicationUserStore interface {
 	ApplicationUsers(ctx context.Context, application Identity, after string, limit int) ([]ApplicationUser, error)
 	// ApplicationUser returns the user of a name; NotFound if there is none.
 	ApplicationUser(ctx context.Context, application Identity, name string) (ApplicationUser, error)
-	// EraseApplicationUser ends the access to the user's data immediately and commits the
+	// EraseApplicationUser ends the access to the user's data, notifies every replica and commits the
 	// job that deletes it. NotFound if there is no such user.
 	EraseApplicationUser(ctx context.Context, application Identity, name string) error
 	// MemoryOwners returns the name of the user who owns each of the memories, except for

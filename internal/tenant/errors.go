@@ -32,6 +32,9 @@ var (
 	ErrDeletionFinal error = fault.New(fault.NotFound, "the deletion can no longer be undone")
 	// ErrUserNotFound means that the application has no such user.
 	ErrUserNotFound error = fault.New(fault.NotFound, "user not found")
+	// ErrUserErased means that the user was erased after the request or job had begun. The API reports it as fault.Unavailable:
+	// a retry finds or creates the user of this name.
+	ErrUserErased error = fault.New(fault.NotFound, "the user was erased meanwhile; try again")
 	// ErrTokenNotFound means that the user has no such token.
 	ErrTokenNotFound error = fault.New(fault.NotFound, "token not found")
 	// ErrConcurrentUpdates means that other requests changed the same data at each attempt of a write.

@@ -89,7 +89,7 @@ type UserTokenStore interface {
 	// context's actor. Unauthorized if that credential has ended, Forbidden if the user has
 	// no access; see CheckNewToken for others.
 	CreateUserToken(ctx context.Context, scope Scope, in NewUserToken) (UserToken, error)
-	// RevokeUserToken revokes a token immediately, on every replica. NotFound if the user
+	// RevokeUserToken revokes a token and notifies every replica. NotFound if the user
 	// has no valid token of this id.
 	RevokeUserToken(ctx context.Context, scope Scope, id string) error
 }

@@ -586,7 +586,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke a token
-         * @description The token is invalid immediately, on every replica. A token can revoke itself.
+         * @description The replica that responds rejects the token from then on. The others are notified, and reject it usually within a second, at most 30 seconds later. A token can revoke itself.
          *
          *     Scope: `admin` of a user's token.
          */
@@ -634,7 +634,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a user of the tenant's applications
-         * @description Ends access to the user's data immediately. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, and the user, in batches. The name is available at once: the next write for it creates a new, empty user.
+         * @description Ends access to the user's data: for all writes and for reads of the replica that responds immediately, for reads of other replicas usually within a second, at most 30 seconds later. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, and the user, in batches. The name is available immediately: the next write for it creates a new, empty user.
          *
          *     Scope: `admin` of an application key.
          */
@@ -982,7 +982,7 @@ export interface components {
         DeletedMemories: {
             /**
              * Format: int64
-             * @description Memories deleted from the database.
+             * @description Memories deleted from the database, with those that were merged into them.
              */
             deletedCount: number;
             /** @description Failed deletions; the memoryId milvus_bulk or postgres_bulk stands for the whole batch. */

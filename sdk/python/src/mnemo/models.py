@@ -235,7 +235,7 @@ class DeletedConversations(Model):
 class DeletedMemories(Model):
     deleted_count: int
     """
-    Memories deleted from the database.
+    Memories deleted from the database, with those that were merged into them.
     """
     errors: list[BulkError]
     """
