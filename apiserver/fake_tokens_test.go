@@ -2,8 +2,8 @@ package apiserver
 
 import (
 	"context"
-	"maps"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"

@@ -71,6 +71,9 @@ func (f fakeUsers) MemoryOwners(_ context.Context, key tenant.Identity, ids []st
 		}
 		for _, m := range u.memories {
 			if slices.Contains(ids, m.ID) {
+				if owners[m.ID] != "" {
+					return nil, tenant.AmbiguousOwner(m.ID)
+				}
 				owners[m.ID] = name
 			}
 		}

@@ -428,6 +428,7 @@ func TestIsolationOfEveryRoute(t *testing.T) {
 	x.isolatesJobs(t, owner, strangers)
 	x.casesMatter(t, routes)
 	x.isolatesWrites(t)
+	x.isolatesSharedIDs(t)
 	x.logTallies(t)
 }
 

@@ -86,6 +86,18 @@ func (h *testServer) exportsAndDeletesAccounts(t *testing.T, s realStores) {
 // restores imports an export and checks that a new export is identical.
 func (h *testServer) restores(t *testing.T, token, export string) {
 	t.Helper()
+	h.restore(t, token, export)
+	was, is := files(t, export), files(t, h.export(t, token))
+	delete(was, "manifest.json") // it has the time
+	delete(is, "manifest.json")
+	if diff := cmp.Diff(was, is); diff != "" {
+		t.Errorf("exported again (-want +got):\n%s", diff)
+	}
+}
+
+// restore imports an export with the headers of a user, and waits for its end.
+func (h *testServer) restore(t *testing.T, token, export string, headers ...string) {
+	t.Helper()
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	part, err := w.CreateFormFile("file", "mnemo-export.zip")
@@ -95,24 +107,18 @@ func (h *testServer) restores(t *testing.T, token, export string) {
 	if err = errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	got := h.call(t, token, "POST", "/api/chat-history/import", form.String(), "Content-Type", w.FormDataContentType())
+	got := h.call(t, token, "POST", "/api/chat-history/import", form.String(), append(headers, "Content-Type", w.FormDataContentType())...)
 	if got.status != 202 {
 		t.Fatalf("import: %d %s", got.status, got.body)
 	}
 	path := "/api/chat-history/imports/" + got.json(t)["importId"].(string)
 	h.eventually(t, func() string {
-		got := h.ok(t, token, "GET", path, "").body
+		got := h.call(t, token, "GET", path, "", headers...).body
 		if !strings.Contains(got, `"status":"done"`) || !strings.Contains(got, `"platform":"mnemo"`) {
 			return "the import is " + got
 		}
 		return ""
 	})
-	was, is := files(t, export), files(t, h.export(t, token))
-	delete(was, "manifest.json") // it has the time
-	delete(is, "manifest.json")
-	if diff := cmp.Diff(was, is); diff != "" {
-		t.Errorf("exported again (-want +got):\n%s", diff)
-	}
 }
 
 // seesAllOf fails if a user does not find the objects of fill, by keyword and by

@@ -255,6 +255,9 @@ func (d *DB) MemoryOwners(ctx context.Context, key tenant.Identity, ids []string
 	err := d.inTenant(ctx, key.Tenant, func(_ pgx.Tx, q *db.Queries) error {
 		rows, err := q.MemoryOwners(ctx, db.MemoryOwnersParams{TenantID: string(key.Tenant), Ids: parseIDs(ids)})
 		for _, r := range rows {
+			if r.Ambiguous {
+				return tenant.AmbiguousOwner(r.ID)
+			}
 			owners[r.ID] = tenant.UserOfApplication(r.Name)
 		}
 		return err

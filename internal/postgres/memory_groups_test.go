@@ -108,3 +108,26 @@ func TestMemoryOwners(t *testing.T) {
 		t.Errorf("after an erasure: %v (-want +got):\n%s", err, diff)
 	}
 }
+
+// A restore keeps the ids of an export, so an id may have several owners. None of them is preferred.
+func TestMemoryOwnersOfASharedID(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Users = 50 })
+	one := b.application(t, 0, webApplication())
+	var ids []string
+	for _, name := range []string{"ann", "ben"} {
+		ids = append(ids, b.remember(t, b.actFor(t, one, name, true), "one", nil))
+	}
+	exec(t, b.owner, "update units set memory_id = $1 where memory_id = $2", ids[0], ids[1])
+	exec(t, b.owner, "update memory_versions set memory_id = $1 where memory_id = $2", ids[0], ids[1])
+	exec(t, b.owner, "update memories set id = $1 where id = $2", ids[0], ids[1])
+	_, err := b.MemoryOwners(t.Context(), one, ids[:1])
+	wantKind(t, "an id with two owners", err, fault.Conflict)
+	if err := b.EraseApplicationUser(t.Context(), one, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.MemoryOwners(t.Context(), one, ids[:1])
+	if diff := cmp.Diff(map[string]string{ids[0]: "ben"}, got); err != nil || diff != "" {
+		t.Errorf("after the erasure of the other owner: %v (-want +got):\n%s", err, diff)
+	}
+}

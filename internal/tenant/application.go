@@ -179,7 +179,8 @@ type ApplicationUserStore interface {
 	// job that deletes it. NotFound if there is no such user.
 	EraseApplicationUser(ctx context.Context, application Identity, name string) error
 	// MemoryOwners returns the name of the user who owns each of the memories, except for
-	// those that do not exist or do not belong to a user of applications.
+	// those that do not exist or do not belong to a user of applications. It returns
+	// AmbiguousOwner if several users own one of them.
 	MemoryOwners(ctx context.Context, application Identity, memories []string) (map[string]string, error)
 	// AllowedOrigins returns the origins that the applications of all tenants allow.
 	AllowedOrigins(ctx context.Context) ([]string, error)

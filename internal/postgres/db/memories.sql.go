@@ -543,9 +543,10 @@ func (q *Queries) MemoryLabels(ctx context.Context, arg MemoryLabelsParams) ([]M
 }
 
 const memoryOwners = `-- name: MemoryOwners :many
-select m.id, u.name from memories m
+select m.id, min(u.name)::text as name, (count(*) > 1)::boolean as ambiguous from memories m
 cross join lateral (select x.name from users x where x.tenant_id = $1 and x.id = m.user_id and x.kind = 'application_user' and x.active limit 1) u
 where m.tenant_id = $1 and m.id = any($2::uuid[])
+group by m.id
 `
 
 type MemoryOwnersParams struct {
@@ -554,11 +555,12 @@ type MemoryOwnersParams struct {
 }
 
 type MemoryOwnersRow struct {
-	ID   string
-	Name string
+	ID        string
+	Name      string
+	Ambiguous bool
 }
 
-// The users of applications who own these memories.
+// The users of applications who own these memories. Several may own one id, because a restore keeps the ids of an export.
 // Each owner is looked up alone: a join may read all users of the tenant.
 func (q *Queries) MemoryOwners(ctx context.Context, arg MemoryOwnersParams) ([]MemoryOwnersRow, error) {
 	rows, err := q.db.Query(ctx, memoryOwners, arg.TenantID, arg.Ids)
@@ -569,7 +571,7 @@ func (q *Queries) MemoryOwners(ctx context.Context, arg MemoryOwnersParams) ([]M
 	items := []MemoryOwnersRow{}
 	for rows.Next() {
 		var i MemoryOwnersRow
-		if err := rows.Scan(&i.ID, &i.Name); err != nil {
+		if err := rows.Scan(&i.ID, &i.Name, &i.Ambiguous); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -759,7 +761,7 @@ select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tena
         where (w.day = '' or w.day = (select to_char(o.created_at at time zone 'UTC', 'YYYY-MM-DD') from memories o
                 where o.tenant_id = $1 and o.user_id = $2 and o.id = m.id))
             and $3 in (0, m.bucket_id)
-            and ($5 = '' and $6 = '' and $7 = '{}' and $8 = '{}'
+            and ($5 = '' and $6 = '' and $7 = '{}' and $8 = '{}' and not m.metadata ? 'user_id'
                 or m.agent_id = $5 and m.run_id = $6 and m.tags = $7 and m.metadata = $8)
         order by w.n, m.seq limit 1)::text, '')::text as duplicate,
     array(select nextval('unit_ids') from generate_series(1, $11::int))::bigint[] as units
@@ -787,7 +789,7 @@ type PrepareMemoryRow struct {
 
 // The bucket of a new memory, 0 if it does not exist or the user is being erased, the oldest memory with exactly this text and these attributes in it, and ids
 // for the units. Without one, the oldest memory that repeats: with the first of these texts that exists, created on its day unless that is empty, in any bucket
-// (0) and, if all attributes are empty, with any attributes.
+// (0) and, if all attributes are empty, with any attributes except user_id in the metadata, which names another subject.
 func (q *Queries) PrepareMemory(ctx context.Context, arg PrepareMemoryParams) (PrepareMemoryRow, error) {
 	row := q.db.QueryRow(ctx, prepareMemory,
 		arg.TenantID,

@@ -1,7 +1,7 @@
 -- name: PrepareMemory :one
 -- The bucket of a new memory, 0 if it does not exist or the user is being erased, the oldest memory with exactly this text and these attributes in it, and ids
 -- for the units. Without one, the oldest memory that repeats: with the first of these texts that exists, created on its day unless that is empty, in any bucket
--- (0) and, if all attributes are empty, with any attributes.
+-- (0) and, if all attributes are empty, with any attributes except user_id in the metadata, which names another subject.
 select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tenant_id and x.id = b.user_id and not x.purging
         where b.tenant_id = @tenant_id and b.user_id = @user_id
             and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end), 0)::bigint as bucket,
@@ -15,7 +15,7 @@ select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tena
         where (w.day = '' or w.day = (select to_char(o.created_at at time zone 'UTC', 'YYYY-MM-DD') from memories o
                 where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = m.id))
             and @bucket_id in (0, m.bucket_id)
-            and (@agent_id = '' and @run_id = '' and @tags = '{}' and @metadata = '{}'
+            and (@agent_id = '' and @run_id = '' and @tags = '{}' and @metadata = '{}' and not m.metadata ? 'user_id'
                 or m.agent_id = @agent_id and m.run_id = @run_id and m.tags = @tags and m.metadata = @metadata)
         order by w.n, m.seq limit 1)::text, '')::text as duplicate,
     array(select nextval('unit_ids') from generate_series(1, @units::int))::bigint[] as units;
@@ -216,8 +216,9 @@ select count(distinct (g.kind, g.name)) from memories m cross join lateral (valu
 where m.tenant_id = @tenant_id and m.user_id = @user_id and g.name <> '';
 
 -- name: MemoryOwners :many
--- The users of applications who own these memories.
+-- The users of applications who own these memories. Several may own one id, because a restore keeps the ids of an export.
 -- Each owner is looked up alone: a join may read all users of the tenant.
-select m.id, u.name from memories m
+select m.id, min(u.name)::text as name, (count(*) > 1)::boolean as ambiguous from memories m
 cross join lateral (select x.name from users x where x.tenant_id = @tenant_id and x.id = m.user_id and x.kind = 'application_user' and x.active limit 1) u
-where m.tenant_id = @tenant_id and m.id = any(@ids::uuid[]);
+where m.tenant_id = @tenant_id and m.id = any(@ids::uuid[])
+group by m.id;
