@@ -83,8 +83,8 @@ type NewMemory struct {
 	Tokens int
 	Units  []retrieve.Unit // the store sets Owner and Group
 	Links  Links
-	// Repeats are further texts of which the memory is a duplicate, in any bucket and with
-	// any attributes if it has none.
+	// Repeats are further texts of which the memory is a duplicate, in any bucket and, if it has no
+	// attributes, with any that have no Subject.
 	Repeats []Repeat
 	// Similar are reported in Created; to a retry, those that still exist.
 	Similar  []SimilarMemory

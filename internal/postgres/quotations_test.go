@@ -197,3 +197,32 @@ func TestRecalledMemoryIsDuplicate(t *testing.T) {
 		t.Errorf("%d audit records for 4 memories that were stored", n-records)
 	}
 }
+
+// A text that repeats a memory about another person is stored, whether or not it names a person.
+func TestRepeatOfAnotherSubjectIsStored(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	const text = "Allergic to peanuts."
+	about := func(user string) memory.NewMemory {
+		m := newMemory("- " + text)
+		if user != "" {
+			m.Metadata = fmt.Appendf(nil, `{"user_id":%q}`, user)
+		}
+		m.Repeats = []memory.Repeat{{Text: text}}
+		return m
+	}
+	bob := newMemory(text)
+	bob.Metadata = []byte(`{"user_id":"bob"}`)
+	if _, err := b.Memories().Create(t.Context(), scope, bob); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"", "ann"} {
+		if got, err := b.Memories().Create(t.Context(), scope, about(user)); err != nil || got.Duplicate {
+			t.Errorf("user %q: Create = %+v, %v, want a new memory", user, got, err)
+		}
+	}
+	if got, err := b.Memories().Create(t.Context(), scope, about("bob")); err != nil || !got.Duplicate {
+		t.Errorf("the same user: Create = %+v, %v, want a duplicate", got, err)
+	}
+}
