@@ -33,12 +33,12 @@ const (
 func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.PurgeCutoff, error) {
 	var cutoff account.PurgeCutoff
 	err := a.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
-		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
-			return orUnknown(err, scope.Tenant)
-		}
-		// Imports and extractions end first, so that they store nothing after the cutoff.
+		// Imports and extractions end first, so that they store nothing after the cutoff. An import locks its row before the usage.
 		if err := q.EndImports(ctx, db.EndImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("end imports: %w", err)
+		}
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
 		}
 		if err := q.DeleteExtractions(ctx, db.DeleteExtractionsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("delete extractions: %w", err)

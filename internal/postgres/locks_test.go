@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -39,5 +40,40 @@ func TestApplyWhileUsersWrite(t *testing.T) {
 	}
 	if deadlocks > 0 {
 		t.Errorf("%d deadlocks, want none", deadlocks)
+	}
+}
+
+// A deletion of an account waits for a step of a restore without the lock that all writers of the tenant wait for: the step locks
+// its import first, and the usage last.
+func TestDeletionOfAccountLocksImportsBeforeUsage(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	run := b.storeImport(t, scope, 0)
+	step, err := b.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = step.Rollback(context.WithoutCancel(t.Context())) })
+	if _, err := step.Exec(t.Context(), "select from imports where id = $1 for update", run.ID); err != nil {
+		t.Fatal(err)
+	}
+	begun := make(chan error, 1)
+	go func() {
+		_, err := b.Accounts().BeginPurge(t.Context(), scope)
+		begun <- err
+	}()
+	awaitLockWait(t, b.owner)
+	if _, err := step.Exec(t.Context(), "select from usage where tenant_id = $1 for update nowait", string(scope.Tenant)); err != nil {
+		t.Errorf("the step cannot lock the usage: %v", err)
+	}
+	if err := step.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-begun; err != nil {
+		t.Error(err)
+	}
+	if n := b.count(t, "select count(*) from imports where id = $1", run.ID); n != 0 {
+		t.Error("the import has not ended")
 	}
 }

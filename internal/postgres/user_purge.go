@@ -114,6 +114,10 @@ func (d *DB) purgeUserImports(ctx context.Context, scope tenant.Scope) (more boo
 // before the purge has stored data meanwhile.
 func (d *DB) deletePurgedUser(ctx context.Context, scope tenant.Scope) (more bool, err error) {
 	err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		// An import locks its row before the usage.
+		if err := q.EndImports(ctx, db.EndImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
+			return fmt.Errorf("end imports: %w", err)
+		}
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
