@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -172,14 +173,13 @@ func (m Memories) Undelete(ctx context.Context, scope tenant.Scope, deletion str
 // restoreMemories inserts the rows of memories, and of those that were merged into them, with their versions, and counts
 // them. It returns the ids of both. A memory whose bucket was deleted in the meantime is then in the default bucket.
 func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, contents [][]byte) (ids, merged []string, err error) {
-	rows, err := tx.Query(ctx, `
-		insert into memories select r.* from (select content from unnest($1::jsonb[]) as c (content) where content ? 'row') c
+	rows, err := insertKept(ctx, tx, "memories", "row", `from (select content from unnest($1::jsonb[]) as c (content) where content ? 'row') c
 		cross join lateral (
 			select b.id from buckets b where b.tenant_id = $2 and b.user_id = $3
 				and (b.is_default or b.id = (c.content -> 'row' ->> 'bucket_id')::bigint)
 			order by b.id = (c.content -> 'row' ->> 'bucket_id')::bigint desc limit 1) home
-		cross join lateral jsonb_populate_record(null::memories, c.content -> 'row' || jsonb_build_object('bucket_id', home.id)) r
-		returning id::text, bucket_id`, contents, string(scope.Tenant), int64(scope.User))
+		cross join lateral jsonb_populate_record(null::memories, c.content -> 'row' || jsonb_build_object('bucket_id', home.id)) r`,
+		"returning id::text, bucket_id", contents, string(scope.Tenant), int64(scope.User))
 	if err != nil {
 		return nil, nil, fmt.Errorf("insert memories: %w", err)
 	}
@@ -194,16 +194,15 @@ func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant
 	if err != nil {
 		return nil, nil, fmt.Errorf("insert memories: %w", err)
 	}
-	rows, err = tx.Query(ctx, `insert into merged_memories select r.* from (select content from unnest($1::jsonb[]) as c (content) where content ? 'merged') c
-		cross join lateral jsonb_populate_record(null::merged_memories, c.content -> 'merged') r returning id::text`, contents)
+	rows, err = insertKept(ctx, tx, "merged_memories", "merged", `from (select content from unnest($1::jsonb[]) as c (content) where content ? 'merged') c
+		cross join lateral jsonb_populate_record(null::merged_memories, c.content -> 'merged') r`, "returning id::text", contents)
 	if err == nil {
 		merged, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("insert merged memories: %w", err)
 	}
-	if _, err := tx.Exec(ctx, `insert into memory_versions select r.* from unnest($1::jsonb[]) as c (content)
-		cross join lateral jsonb_populate_recordset(null::memory_versions, c.content -> 'versions') r`, contents); err != nil {
+	if err := insertKeptParts(ctx, tx, "memory_versions", "versions", contents); err != nil {
 		return nil, nil, fmt.Errorf("insert versions: %w", err)
 	}
 	all := slices.Concat(ids, merged)
@@ -242,10 +241,9 @@ func (c Conversations) Undelete(ctx context.Context, scope tenant.Scope, deletio
 // restoreConversations inserts the rows of conversations with their messages, and counts
 // them.
 func restoreConversations(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, contents [][]byte) ([]string, error) {
-	rows, err := tx.Query(ctx, `insert into conversations select r.* from unnest($1::jsonb[]) as c (content)
-		cross join lateral jsonb_populate_record(null::conversations, c.content -> 'row') r
-		on conflict (tenant_id, user_id, platform, external_id) do nothing
-		returning id::text, status, bytes`, contents)
+	rows, err := insertKept(ctx, tx, "conversations", "row",
+		"from unnest($1::jsonb[]) as c (content) cross join lateral jsonb_populate_record(null::conversations, c.content -> 'row') r",
+		"on conflict (tenant_id, user_id, platform, external_id) do nothing returning id::text, status, bytes", contents)
 	if err != nil {
 		return nil, fmt.Errorf("insert conversations: %w", err)
 	}
@@ -265,8 +263,7 @@ func restoreConversations(ctx context.Context, tx pgx.Tx, q *db.Queries, scope t
 	if len(ids) < len(contents) {
 		return nil, chat.ErrStoredAgain
 	}
-	if _, err := tx.Exec(ctx, `insert into messages select r.* from unnest($1::jsonb[]) as c (content)
-		cross join lateral jsonb_populate_recordset(null::messages, c.content -> 'messages') r`, contents); err != nil {
+	if err := insertKeptParts(ctx, tx, "messages", "messages", contents); err != nil {
 		return nil, fmt.Errorf("insert messages: %w", err)
 	}
 	if err := reserve(ctx, q, scope, 0, storage, 0); err != nil {
@@ -278,15 +275,18 @@ func restoreConversations(ctx context.Context, tx pgx.Tx, q *db.Queries, scope t
 // restoreUnits inserts copies of the units with new ids, as after every change: the index
 // may still delete the old ones. Their vectors need not be computed again.
 func (d *DB) restoreUnits(ctx context.Context, tx pgx.Tx, scope tenant.Scope, contents [][]byte) error {
-	rows, err := tx.Query(ctx, `
-		insert into units (tenant_id, user_id, kind, group_id, memory_id, conversation_id, seq, span_start, span_end, active, tsv, embedding,
-			created_at, generation_id, next_embedding, next_generation_id)
-		select u.tenant_id, u.user_id, u.kind, coalesce(m.bucket_id, u.group_id), u.memory_id, u.conversation_id, u.seq, u.span_start, u.span_end,
-			u.active, u.tsv, u.embedding, u.created_at, u.generation_id, u.next_embedding, u.next_generation_id
+	columns, err := keptColumns(ctx, tx, "units", "units", contents)
+	if err != nil || len(columns) == 0 {
+		return err
+	}
+	columns = slices.DeleteFunc(columns, func(c string) bool { return c == "id" || c == "indexed_at" })
+	values := strings.Replace("u."+strings.Join(columns, ", u."), "u.group_id", "coalesce(m.bucket_id, u.group_id)", 1)
+	rows, err := tx.Query(ctx, fmt.Sprintf(`
+		insert into units (%s) select %s
 		from unnest($1::jsonb[]) as c (content)
 		cross join lateral jsonb_populate_recordset(null::units, c.content -> 'units') u
 		left join lateral (select x.bucket_id from memories x where x.tenant_id = $2 and x.user_id = $3 and x.id = u.memory_id limit 1) m on true
-		order by u.id returning id`, contents, string(scope.Tenant), int64(scope.User))
+		order by u.id returning id`, strings.Join(columns, ", "), values), contents, string(scope.Tenant), int64(scope.User))
 	if err != nil {
 		return fmt.Errorf("insert units: %w", err)
 	}

@@ -240,3 +240,40 @@ func TestPurgeIncludesDeletions(t *testing.T) {
 	wantKind(t, "undo after the purge", a, fault.NotFound)
 	wantKind(t, "undo after the purge", c, fault.NotFound)
 }
+
+// An undo restores rows that were kept before a migration added a column to each table.
+func TestUndoAfterAMigrationAddsColumns(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	kept, merged := b.remember(t, scope, "a", nil), b.remember(t, scope, "b", nil)
+	b.merge(t, scope, kept, merged)
+	b.upsert(t, scope, newConversation("c", 1, 2))
+	list, _, err := b.Conversations().List(t.Context(), scope, chat.ConversationFilter{Limit: 9})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("List = %v, %v", list, err)
+	}
+	memories, err := b.Memories().DeleteUndoable(t.Context(), scope, []string{kept})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conversations, err := b.Conversations().DeleteUndoable(t.Context(), scope, []string{list[0].ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := []string{"memories", "merged_memories", "memory_versions", "conversations", "messages", "units"}
+	for _, table := range tables {
+		exec(t, b.owner, "alter table "+table+" add column added text not null default 'default'")
+	}
+	if _, err := b.Memories().Undelete(t.Context(), scope, memories.Undo); err != nil {
+		t.Errorf("undo of the deletion of memories: %v", err)
+	}
+	if _, err := b.Conversations().Undelete(t.Context(), scope, conversations.Undo); err != nil {
+		t.Errorf("undo of the deletion of conversations: %v", err)
+	}
+	for _, table := range tables {
+		if n := b.count(t, "select count(*) from "+table+" where added = 'default'"); n == 0 {
+			t.Errorf("%s has no row with the default", table)
+		}
+	}
+}
