@@ -61,7 +61,7 @@ func (r *TenantReconciler) finalize(ctx context.Context, p *pass) (wait time.Dur
 	}
 	t.Status.Purge = purgeStatus(rest)
 	if !rest.Done() {
-		p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", purgeMessage(rest))
+		p.setPurging(rest)
 		return r.config.Poll, r.dropLast(ctx, rest)
 	}
 	err = r.deleteSecrets(ctx, t, func(*corev1.Secret) bool { return true })
@@ -112,6 +112,22 @@ func purgeStatus(rest tenant.Remaining) *v1alpha1.TenantPurge {
 		return nil
 	}
 	return &v1alpha1.TenantPurge{Memories: rest.Memories, Conversations: rest.Conversations, Partition: len(rest.Locations) > 0}
+}
+
+// setPurging reports the progress of a purge, and why it fails.
+func (p *pass) setPurging(rest tenant.Remaining) {
+	f := rest.Failure
+	if f.Attempts == 0 {
+		p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", purgeMessage(rest))
+		return
+	}
+	cause := "an error"
+	if f.SQLState != "" {
+		cause = "PostgreSQL error " + f.SQLState
+	}
+	p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonFailed,
+		"%s; %d attempts failed, the latest with %s, and it will be retried; the log of the API server has the failures of job %d",
+		purgeMessage(rest), f.Attempts, cause, f.Job)
 }
 
 func purgeMessage(rest tenant.Remaining) string {

@@ -67,6 +67,25 @@ func TestDeletePurges(t *testing.T) {
 	e.expectReconciled(t) // of what is gone
 }
 
+// A purge that keeps failing says why, and is reported as failed until it succeeds.
+func TestDeleteReportsFailingPurge(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	tn := e.readyWithData(t, v1alpha1.Delete)
+	e.mustDelete(t, tn)
+	e.fake.PurgeFailure = tenant.PurgeFailure{Attempts: 3, Job: 17, SQLState: "54001"}
+	e.expectReconciled(t)
+	for _, part := range []string{"memories 3", "3 attempts failed", "PostgreSQL error 54001", "job 17"} {
+		e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, part)
+	}
+	e.fake.PurgeFailure = tenant.PurgeFailure{}
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonPurging, "memories 3")
+	e.fake.Work()
+	e.expectReconciled(t)
+	e.expectGone(t)
+}
+
 func TestDeleteWithAnUnavailableStore(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

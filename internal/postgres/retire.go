@@ -75,12 +75,26 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 		out = tenant.Remaining{
 			Memories: left.Memories, Conversations: left.Conversations, Record: true, Locations: state.Locations(),
 		}
+		if out.Failure, err = purgeFailure(ctx, tx, tenant.ID(row.ID)); err != nil {
+			return err
+		}
 		return d.insertPurge(ctx, tx, tenant.ID(row.ID))
 	})
 	if err != nil {
 		return tenant.Remaining{}, fmt.Errorf("retire tenant: %w", err)
 	}
 	return out, nil
+}
+
+// purgeFailure returns the failure of the job that purges a tenant, if it has failed more than once.
+func purgeFailure(ctx context.Context, tx pgx.Tx, id tenant.ID) (f tenant.PurgeFailure, err error) {
+	err = tx.QueryRow(ctx, `select cardinality(errors), id, coalesce(substring(errors[cardinality(errors)] ->> 'error' from '\(SQLSTATE ([0-9A-Z]{5})\)'), '')
+		from river_job where kind = $1 and args ->> 'tenant' = $2 and finalized_at is null and cardinality(errors) > 1 limit 1`,
+		tenant.PurgeArgs{}.Kind(), string(id)).Scan(&f.Attempts, &f.Job, &f.SQLState)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return tenant.PurgeFailure{}, fmt.Errorf("read purge job: %w", err)
+	}
+	return f, nil
 }
 
 // auditRetired writes the audit record of a tenant whose state changed.

@@ -81,6 +81,29 @@ func TestPurgeDeletesOneTenantInBatches(t *testing.T) {
 	}
 }
 
+// The operator learns why a purge fails, from its second failure on, without the text of the error.
+func TestRetireReportsFailures(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.remember(t, b.users[0], "a", nil)
+	id := b.specs[0].ID
+	for failures, want := range []tenant.PurgeFailure{{}, {}, {Attempts: 2, SQLState: "54001"}} {
+		exec(t, b.owner, `update river_job set state = 'retryable', errors = array_fill(jsonb_build_object('error', 'purge tenant: ERROR: stack depth (SQLSTATE 54001)'), array[$1::int])
+			where kind = 'tenant.purge' and $1 > 0`, failures)
+		left, err := b.Retire(t.Context(), id, tenant.Delete)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (left.Failure.Job > 0) != (want.Attempts > 0) {
+			t.Errorf("after %d failures the job is %d", failures, left.Failure.Job)
+		}
+		left.Failure.Job = 0
+		if left.Failure != want {
+			t.Errorf("after %d failures: %+v, want %+v", failures, left.Failure, want)
+		}
+	}
+}
+
 // A batch of a purge is found by an index, also if the tenant has most rows of the table: a sequential scan would read the space
 // of all earlier batches again.
 func TestPurgeReadsNoDeletedRows(t *testing.T) {

@@ -34,6 +34,15 @@ type Remaining struct {
 	Record bool
 	// Locations hold the tenant's vectors.
 	Locations []placement.Location
+	// Failure is set if the purge has failed repeatedly. It will be retried.
+	Failure PurgeFailure
+}
+
+// PurgeFailure describes the latest failure of a purge, without the text of a driver's error.
+type PurgeFailure struct {
+	Attempts int    // that failed
+	Job      int64  // whose failures the log has
+	SQLState string // the error code of PostgreSQL, "" for other errors
 }
 
 // Done reports whether nothing remains.

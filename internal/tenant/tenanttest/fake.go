@@ -26,6 +26,8 @@ type Fake struct {
 	// OnDemand creates tenants that have not outgrown exact scoring. By default, they
 	// have, so that each is placed in an index.
 	OnDemand bool
+	// PurgeFailure is that of every purge.
+	PurgeFailure tenant.PurgeFailure
 
 	mu              sync.Mutex
 	rows            map[tenant.ID]*row
@@ -196,7 +198,7 @@ func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPol
 		}
 		r.purging = true
 		remaining = tenant.Remaining{
-			Memories: r.usage.Memories, Conversations: r.usage.Conversations, Record: true, Locations: r.locations(),
+			Memories: r.usage.Memories, Conversations: r.usage.Conversations, Record: true, Locations: r.locations(), Failure: f.PurgeFailure,
 		}
 	}
 	return remaining, nil
