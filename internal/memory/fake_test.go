@@ -137,6 +137,9 @@ func (f *fakes) Delete(_ context.Context, _ tenant.Scope, ids []string) (Deleted
 		}
 		out.IDs = append(out.IDs, m.ID)
 		out.Units = append(out.Units, retrieve.UnitID(m.Seq))
+		for i := range m.Merged {
+			out.Merged = append(out.Merged, fmt.Sprint(m.ID, " merged ", i))
+		}
 		return true
 	})
 	return out, nil

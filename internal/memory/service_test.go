@@ -126,6 +126,7 @@ func TestDeleteMany(t *testing.T) {
 		errs         []string // memory ids of errors
 	}{
 		"Some":             {"unknown ids are skipped without an error", []string{"m0", "never", "m2", "\x00"}, nil, nil, 2, nil},
+		"Merged":           {"the memories merged into it are deleted with it", []string{"m1"}, nil, nil, 3, nil},
 		"Repeated":         {"a memory is deleted once", []string{"m0", "m0"}, nil, nil, 1, nil},
 		"IndexUnavailable": {"memories are deleted, and the index failure is reported", []string{"m0"}, nil, errUnavailable, 1, []string{BulkIndex}},
 		"StoreUnavailable": {"nothing was deleted", []string{"m0"}, errUnavailable, nil, 0, []string{BulkDatabase}},
@@ -134,6 +135,7 @@ func TestDeleteMany(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := filled(3)
+			f.memories[1].Merged = 2
 			f.storeFails, f.indexFails = tc.store, tc.index
 			got, err := newService(f).DeleteMany(t.Context(), alice, tc.ids)
 			if err != nil {

@@ -129,7 +129,7 @@ func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scop
 	if len(memories) > 0 {
 		var deleted memory.Deleted
 		err := a.Memories().remove(ctx, tx, q, scope, memories, &deleted)
-		return account.Purged{Memories: len(deleted.IDs)}, err
+		return account.Purged{Memories: len(deleted.IDs) + len(deleted.Merged)}, err
 	}
 	n, err := purgeImports(ctx, q, scope.Tenant, scope.User, scope.User, &upTo.At)
 	if err != nil {

@@ -60,7 +60,11 @@ func TestDeletionOfDeepMerges(t *testing.T) {
 			}
 			b.forget(t, scope, ids[0])
 		},
-		"the account": func(t *testing.T, b *testBundle, scope tenant.Scope, _ []string) { b.purgeAccount(t, scope) },
+		"the account": func(t *testing.T, b *testBundle, scope tenant.Scope, ids []string) {
+			if n := b.purgeAccount(t, scope); n != len(ids) {
+				t.Errorf("the purge reports %d memories, want %d", n, len(ids))
+			}
+		},
 		"the tenant": func(t *testing.T, b *testBundle, scope tenant.Scope, _ []string) {
 			exec(t, b.owner, "update tenants set state = 'purging' where id = $1", string(scope.Tenant))
 			if _, err := b.PurgeRows(t.Context(), scope.Tenant); err != nil {
@@ -94,18 +98,18 @@ func TestDeletionOfDeepMerges(t *testing.T) {
 	}
 }
 
-// purgeAccount deletes the data of an account.
-func (b *testBundle) purgeAccount(t *testing.T, scope tenant.Scope) {
+// purgeAccount deletes the data of an account and returns the number of memories.
+func (b *testBundle) purgeAccount(t *testing.T, scope tenant.Scope) int {
 	t.Helper()
 	cutoff, err := b.Accounts().BeginPurge(t.Context(), scope)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.purgeAll(t, scope, cutoff)
+	return b.purgeAll(t, scope, cutoff)
 }
 
-// purgeAll runs the batches of a purge.
-func (b *testBundle) purgeAll(t *testing.T, scope tenant.Scope, cutoff account.PurgeCutoff) {
+// purgeAll runs the batches of a purge and returns the number of memories.
+func (b *testBundle) purgeAll(t *testing.T, scope tenant.Scope, cutoff account.PurgeCutoff) (memories int) {
 	t.Helper()
 	for done := false; !done; {
 		got, err := b.Accounts().Purge(t.Context(), scope, cutoff)
@@ -113,7 +117,9 @@ func (b *testBundle) purgeAll(t *testing.T, scope tenant.Scope, cutoff account.P
 			t.Fatal(err)
 		}
 		done = got.Done
+		memories += got.Memories
 	}
+	return memories
 }
 
 // The deletion of a chain reads each merged memory once.

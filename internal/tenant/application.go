@@ -185,3 +185,8 @@ type ApplicationUserStore interface {
 	// AllowedOrigins returns the origins that the applications of all tenants allow.
 	AllowedOrigins(ctx context.Context) ([]string, error)
 }
+
+// AmbiguousOwner returns the error for a memory whose id several users of applications own: a restore keeps the ids of an export.
+func AmbiguousOwner(memory string) error {
+	return fault.New(fault.Conflict, "several users have a memory %s: name one with header X-Mnemo-User", memory)
+}

@@ -51,8 +51,3 @@ func TooManySignIns(wait time.Duration) error {
 	return &fault.Error{Kind: fault.RateLimited, RetryAfter: wait,
 		Message: fmt.Sprintf("too many failed sign-ins; try again in %d min", int((wait+time.Minute-1)/time.Minute))}
 }
-
-// AmbiguousOwner returns the error for a memory whose id several users of applications own: a restore keeps the ids of an export.
-func AmbiguousOwner(memory string) error {
-	return fault.New(fault.Conflict, "several users have a memory %s: name one with header X-Mnemo-User", memory)
-}

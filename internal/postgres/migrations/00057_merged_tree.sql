@@ -4,7 +4,7 @@
 -- +goose Up
 -- merged_tree returns what was merged into memories, also indirectly. The lateral query reads an index for each memory, whatever
 -- the statistics are; a union ends for memories that were merged in a circle.
-create function merged_tree(v_tenant uuid, v_user bigint, v_ids uuid[]) returns setof uuid
+create or replace function merged_tree(v_tenant uuid, v_user bigint, v_ids uuid[]) returns setof uuid
 language sql stable set search_path = pg_catalog, public, pg_temp as $$
     with recursive tree as (
         select r.id from unnest(v_ids) r (id)
