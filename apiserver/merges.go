@@ -52,7 +52,7 @@ var docMergeMemories = doc{
 	links: map[string]string{"getMemory.memoryId": "/memoryId", "unmergeMemories.memoryId": "/memoryId"},
 	description: "Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. " +
 		"Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. " +
-		"They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.",
+		"They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. A memory that has merged ones can be merged itself, in at most 100 levels. Merging a memory again changes nothing.",
 	request:  example(`{"memoryIds":["0196b2f6-1f4c-7aa0-8c55-7d3e1b9f2a44"]}`),
 	response: example(`{"message":"Memories merged","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","mergedCount":1,"memoryIds":["0196b2f6-1f4c-7aa0-8c55-7d3e1b9f2a44"]}`),
 	errors:   []int{http.StatusNotFound, http.StatusConflict},

@@ -2069,7 +2069,7 @@ type ClientInterface interface {
 
 	// MergeMemoriesWithBody Merge near-duplicates into a memory
 	//
-	// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+	// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. A memory that has merged ones can be merged itself, in at most 100 levels. Merging a memory again changes nothing.
 	//
 	// Scope: `write`.
 	//
@@ -2080,7 +2080,7 @@ type ClientInterface interface {
 
 	// MergeMemories Merge near-duplicates into a memory
 	//
-	// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+	// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. A memory that has merged ones can be merged itself, in at most 100 levels. Merging a memory again changes nothing.
 	//
 	// Scope: `write`.
 	//
@@ -2977,7 +2977,7 @@ func (c *Requests) GetMemory(ctx context.Context, memoryID string, reqEditors ..
 
 // MergeMemoriesWithBody Merge near-duplicates into a memory
 //
-// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. A memory that has merged ones can be merged itself, in at most 100 levels. Merging a memory again changes nothing.
 //
 // Scope: `write`.
 //
@@ -2998,7 +2998,7 @@ func (c *Requests) MergeMemoriesWithBody(ctx context.Context, memoryID string, c
 
 // MergeMemories Merge near-duplicates into a memory
 //
-// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. A memory that has merged ones can be merged itself, in at most 100 levels. Merging a memory again changes nothing.
 //
 // Scope: `write`.
 //

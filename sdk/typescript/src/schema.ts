@@ -441,7 +441,7 @@ export interface paths {
         put?: never;
         /**
          * Merge near-duplicates into a memory
-         * @description Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+         * @description Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count toward the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. A memory that has merged ones can be merged itself, in at most 100 levels. Merging a memory again changes nothing.
          *
          *     Scope: `write`.
          */
