@@ -56,15 +56,17 @@ func AppendStamp(b []byte, t time.Time) []byte {
 }
 
 // ParseTime parses an ISO 8601 date or time and reports whether it is a date
-// without a time. Dates, and times without a zone, are in the given zone.
+// without a time. Dates, and times without a zone, are in the given zone. The result is a StoredTime.
 func ParseTime(s string, zone *time.Location) (t time.Time, date bool, err error) {
 	if day, err := time.Parse(time.DateOnly, s); err == nil {
 		t := retrieve.StartOfDay(day, zone)
-		return t, true, inRange(t)
+		_, err := StoredTime(t)
+		return t, true, err
 	}
 	for _, layout := range layouts {
 		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
-			return t.UTC(), false, inRange(t)
+			t, err := StoredTime(t)
+			return t, false, err
 		}
 	}
 	return time.Time{}, false, fmt.Errorf("parse %q: not an ISO 8601 date or time", s)
@@ -85,10 +87,13 @@ func ParseEnd(s string, zone *time.Location) (time.Time, error) {
 	return t.Truncate(time.Millisecond).Add(time.Millisecond), nil
 }
 
-// inRange rejects years that other systems cannot represent.
-func inRange(t time.Time) error {
-	if y := t.UTC().Year(); y < 1 || y > 9999 {
-		return fmt.Errorf("the year %d is out of range", y)
+// StoredTime is the rule for every time from outside: the API, imports and restores. It returns the time in UTC with the
+// precision of the database. The zero time, the default of many languages, counts as absent. Years that RFC 3339 cannot
+// represent are an error.
+func StoredTime(t time.Time) (time.Time, error) {
+	t = t.UTC().Truncate(time.Microsecond)
+	if y := t.Year(); y < 1 || y > 9999 {
+		return time.Time{}, fmt.Errorf("the year %d is out of range", y)
 	}
-	return nil
+	return t, nil
 }

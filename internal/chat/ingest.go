@@ -66,7 +66,7 @@ func (in IngestInput) Upsert() (Upsert, error) {
 	u.Title = c.required("conversation title", in.Title, maxTitle)
 	u.CreatedAt = c.time("creation time", in.CreatedAt)
 	if in.UpdatedAt != nil {
-		u.UpdatedAt = c.time("update time", in.UpdatedAt)
+		u.UpdatedAt = c.optionalTime("update time", *in.UpdatedAt)
 	}
 	if len(in.Messages) == 0 {
 		c.add("messages", "is required and must contain at least one message")
@@ -177,7 +177,17 @@ func (c *checker) time(field string, s *string) time.Time {
 		c.add(field, "is required and must be an ISO 8601 time")
 		return time.Time{}
 	}
-	t, _, err := ParseTime(*s, time.UTC)
+	before := c.count
+	t := c.optionalTime(field, *s)
+	if t.IsZero() && c.count == before {
+		c.add(field, "is required and must be later than 0001-01-01T00:00:00Z, which counts as absent")
+	}
+	return t
+}
+
+// optionalTime converts a time. It is zero if the time counts as absent.
+func (c *checker) optionalTime(field, s string) time.Time {
+	t, _, err := ParseTime(s, time.UTC)
 	if err != nil {
 		c.add(field, "must be an ISO 8601 time, such as 2025-05-09T14:30:00Z")
 	}

@@ -38,6 +38,17 @@ func TestUpsertOfInput(t *testing.T) {
 	}
 }
 
+// An optional time with the default of .NET and Go counts as absent.
+func TestZeroUpdateTimeIsAbsent(t *testing.T) {
+	t.Parallel()
+	in := valid()
+	in.UpdatedAt = new("0001-01-01T00:00:00")
+	got, err := in.Upsert()
+	if err != nil || !got.UpdatedAt.IsZero() {
+		t.Errorf("Upsert = %v, %v, want no update time", got.UpdatedAt, err)
+	}
+}
+
 func TestUpsertRejects(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -51,6 +62,11 @@ func TestUpsertRejects(t *testing.T) {
 		"BlankID":        {"an id must not be blank", func(in *IngestInput) { in.ID = new(" ") }, "conversation id must not be blank"},
 		"Title":          {"U+0000", func(in *IngestInput) { in.Title = new("a\x00") }, "conversation title must not contain the character U+0000"},
 		"CreatedAt":      {"a time", func(in *IngestInput) { in.CreatedAt = new("yesterday") }, "creation time must be an ISO 8601 time"},
+		"ZeroCreatedAt":  {"the default of .NET and Go counts as absent", func(in *IngestInput) { in.CreatedAt = new("0001-01-01T00:00:00Z") }, "creation time is required and must be later than 0001-01-01T00:00:00Z"},
+		"ZeroDate":       {"also as a date", func(in *IngestInput) { in.Messages[1].CreatedAt = new("0001-01-01") }, "messages[1].time is required and must be later than"},
+		"ZeroMicros":     {"also within the precision of the database", func(in *IngestInput) { in.CreatedAt = new("0001-01-01T00:00:00.0000009Z") }, "creation time is required and must be later than"},
+		"YearZero":       {"before the first year in UTC", func(in *IngestInput) { in.CreatedAt = new("0001-01-01T00:00:00+01:00") }, "creation time must be an ISO 8601 time"},
+		"YearTenK":       {"after the last year in UTC", func(in *IngestInput) { in.Messages[0].CreatedAt = new("9999-12-31T23:59:59-01:00") }, "messages[0].time must be an ISO 8601 time"},
 		"UpdatedAt":      {"optional, but must be a time", func(in *IngestInput) { in.UpdatedAt = new("") }, "update time must be an ISO 8601 time"},
 		"MessageID":      {"messages need an id", func(in *IngestInput) { in.Messages[1].ID = nil }, "messages[1].id is required"},
 		"Role":           {"an unknown role", func(in *IngestInput) { in.Messages[0].Role = new("pope") }, "messages[0].sender must be human, user"},

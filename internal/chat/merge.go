@@ -161,7 +161,8 @@ func Rejected(before Conversation, u Upsert, newID string) Conversation {
 	return c
 }
 
-// WithDefaultTimes returns the upsert with missing creation times set to at.
+// WithDefaultTimes returns the upsert with a missing creation time set to at, and those of messages to that of the
+// conversation.
 func (u Upsert) WithDefaultTimes(at time.Time) Upsert {
 	if u.CreatedAt.IsZero() {
 		u.CreatedAt = at
@@ -169,7 +170,7 @@ func (u Upsert) WithDefaultTimes(at time.Time) Upsert {
 	u.Messages = slices.Clone(u.Messages)
 	for i := range u.Messages {
 		if u.Messages[i].CreatedAt.IsZero() {
-			u.Messages[i].CreatedAt = at
+			u.Messages[i].CreatedAt = u.CreatedAt
 		}
 	}
 	return u

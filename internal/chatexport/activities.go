@@ -247,7 +247,7 @@ func activityTime(text string) time.Time {
 	}
 	for _, layout := range activityLayouts {
 		if t, err := time.Parse(layout, at); err == nil {
-			return t.Add(-offset(zone)).UTC()
+			return known(t.Add(-offset(zone)))
 		}
 	}
 	return time.Time{}

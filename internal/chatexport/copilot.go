@@ -58,7 +58,7 @@ func copilotTime(text string) time.Time {
 	}
 	for _, layout := range copilotLayouts {
 		if t, err := time.Parse(layout, text); err == nil {
-			return t.UTC()
+			return known(t)
 		}
 	}
 	return time.Time{}

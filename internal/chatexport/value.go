@@ -143,6 +143,15 @@ func (s *scanner) time() (time.Time, error) {
 	return time.Time{}, s.skip()
 }
 
+// known returns a time of an export, zero if it is out of range.
+func known(t time.Time) time.Time {
+	t, err := chat.StoredTime(t)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
 // seconds parses seconds since 1970 to the microsecond, or milliseconds if the
 // value as seconds is after the year 5000.
 func seconds(text string) time.Time {
