@@ -26,40 +26,40 @@ const (
 
 var platformForm = regexp.MustCompile(`^[a-zA-Z0-9\-_.]{1,100}$`)
 
-func checkBucket(b bucket, f *fault.Fields) {
+func checkBucket(b *bucket, f *fault.Fields) {
 	if b.ID < 1 || b.ID > maxBucket {
 		f.Add("id", "must be 1 to %d", int64(maxBucket))
 	}
 	text(f, "name", b.Name, memories.MaxBucketName, true)
 	text(f, "description", b.Description, memories.MaxBucketDescription, false)
-	when(f, "createdAt", b.CreatedAt)
+	when(f, "createdAt", &b.CreatedAt)
 }
 
-func checkMemory(m memory, f *fault.Fields) {
+func checkMemory(m *memory, f *fault.Fields) {
 	id(f, "id", m.ID)
 	memoryText(f, m.Text)
 	text(f, "source", m.Source, maxSource, false)
 	if m.Version < 1 || m.Version > maxVersion {
 		f.Add("version", "must be 1 to %d", maxVersion)
 	}
-	when(f, "createdAt", m.CreatedAt)
-	when(f, "updatedAt", m.UpdatedAt)
-	when(f, "editedAt", m.EditedAt)
+	when(f, "createdAt", &m.CreatedAt)
+	when(f, "updatedAt", &m.UpdatedAt)
+	when(f, "editedAt", &m.EditedAt)
 	if m.SupersededBy != "" {
 		id(f, "supersededBy", m.SupersededBy)
-		when(f, "supersededAt", m.SupersededAt)
+		when(f, "supersededAt", &m.SupersededAt)
 	}
 	if m.MergedInto != "" {
 		id(f, "mergedInto", m.MergedInto)
-		when(f, "mergedAt", m.MergedAt)
+		when(f, "mergedAt", &m.MergedAt)
 	}
-	attributes(m).Normalize(f)
+	attributes(*m).Normalize(f)
 }
 
-func checkVersion(v memoryVersion, f *fault.Fields) {
+func checkVersion(v *memoryVersion, f *fault.Fields) {
 	id(f, "memoryId", v.Memory)
 	memoryText(f, v.Text)
-	when(f, "createdAt", v.CreatedAt)
+	when(f, "createdAt", &v.CreatedAt)
 }
 
 func memoryText(f *fault.Fields, s string) {
@@ -69,7 +69,7 @@ func memoryText(f *fault.Fields, s string) {
 	text(f, "text", s, 0, true)
 }
 
-func checkConversation(c conversation, f *fault.Fields) {
+func checkConversation(c *conversation, f *fault.Fields) {
 	id(f, "id", c.ID)
 	if !platformForm.MatchString(c.Platform) {
 		f.Add("platform", "must be 1 to 100 of a-z, A-Z, 0-9, '-', '_' and '.'")
@@ -85,11 +85,11 @@ func checkConversation(c conversation, f *fault.Fields) {
 	if c.MessageCount < 0 || c.MessageCount > maxMessages {
 		f.Add("messageCount", "must be 0 to %d", maxMessages)
 	}
-	when(f, "createdAt", c.CreatedAt)
-	when(f, "updatedAt", c.UpdatedAt)
+	optionalTime(f, "createdAt", &c.CreatedAt)
+	optionalTime(f, "updatedAt", &c.UpdatedAt)
 }
 
-func checkMessage(m message, f *fault.Fields) {
+func checkMessage(m *message, f *fault.Fields) {
 	id(f, "conversationId", m.Conversation)
 	text(f, "id", m.ExternalID, maxExternalID, true)
 	text(f, "text", m.Text, 0, false)
@@ -98,7 +98,7 @@ func checkMessage(m message, f *fault.Fields) {
 	default:
 		f.Add("sender", "must be %q, %q, %q or %q", chat.Human, chat.Assistant, chat.System, chat.Tool)
 	}
-	when(f, "timestamp", m.CreatedAt)
+	optionalTime(f, "timestamp", &m.CreatedAt)
 }
 
 // id requires the canonical form, so that equal ids are equal strings.
@@ -120,9 +120,19 @@ func text(f *fault.Fields, field, s string, limit int, required bool) {
 	}
 }
 
-// when requires a time in the range that RFC 3339 supports.
-func when(f *fault.Fields, field string, t time.Time) {
-	if y := t.UTC().Year(); t.IsZero() || y < 1 || y > 9999 {
+// when requires a time, and sets it to the one that is stored.
+func when(f *fault.Fields, field string, t *time.Time) {
+	if t.IsZero() {
 		f.Add(field, "is required and must be a time such as 2025-05-09T14:30:00Z")
 	}
+	optionalTime(f, field, t)
+}
+
+// optionalTime is when for a time that may be absent: older versions stored the zero time of conversations and messages.
+func optionalTime(f *fault.Fields, field string, t *time.Time) {
+	stored, err := chat.StoredTime(*t)
+	if err != nil {
+		f.Add(field, "must be in the years 1 to 9999")
+	}
+	*t = stored
 }

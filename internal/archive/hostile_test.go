@@ -4,12 +4,16 @@ import (
 	"archive/zip"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
@@ -117,7 +121,7 @@ func TestChangedFiles(t *testing.T) {
 		"duplicate message id":            {messagesFile, `"id":"2"`, `"id":"1"`, "message 1 of conversation"},
 		"gap in message indexes":          {messagesFile, `"message_index":1`, `"message_index":2`, "message 2 of conversation"},
 		"message of unknown conversation": {messagesFile, c, m, "has 0 messages"},
-		"year zero":                       {messagesFile, "2025-05-09T12", "0000-05-09T12", "timestamp is required"},
+		"year zero":                       {messagesFile, "2025-05-09T12", "0000-05-09T12", "timestamp must be in the years 1 to 9999"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -153,7 +157,7 @@ func TestHostileZips(t *testing.T) {
 		}
 	}
 	long := parts(t)
-	long[len(long)-1].text = strings.Replace(long[len(long)-1].text, "Which", strings.Repeat("x", 1000), 1)
+	long[len(long)-1].text = strings.Replace(long[len(long)-1].text, "Which", strings.Repeat("x", maxLine+1000), 1)
 	for name, tc := range map[string]struct {
 		file   []byte
 		limits Limits
@@ -166,7 +170,7 @@ func TestHostileZips(t *testing.T) {
 		"too many files":                   {good, Limits{Zip: chatexport.Limits{Entries: 3}}, "more than 3 files"},
 		"zip bomb":                         {zipped(t, bomb), Limits{Zip: chatexport.Limits{Inflated: 1 << 18}}, "looks like a zip bomb"},
 		"messages exceed the memory limit": {good, Limits{Held: 400}, "exceed"},
-		"message exceeds the memory limit": {zipped(t, long), Limits{Held: 600}, "messages.jsonl line 1 is longer than 600 bytes"},
+		"message exceeds the memory limit": {zipped(t, long), Limits{Held: 600}, "messages.jsonl line 1 is longer than 1049176 bytes"},
 		"too many buckets":                 {good, Limits{Buckets: -1}, "buckets.jsonl may have up to"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,6 +187,112 @@ func TestHostileZips(t *testing.T) {
 		if err := open(bad, Limits{}); err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("byte %d changed: %v is not Invalid", n, err)
 		}
+	}
+}
+
+// An error names every invalid line up to a bound. On request the lines are omitted with what belongs to them, and the
+// other records are read twice with the same result.
+func TestInvalidLines(t *testing.T) {
+	t.Parallel()
+	const memory, conversation = "0196b2f4-6d1e-7c3a-9f5e-%012d", "0196b2f5-0a77-7d21-b1c4-%012d"
+	var b box
+	b.buckets = []account.Bucket{{ID: 7, Name: "General", Default: true, CreatedAt: noon}, {ID: 8, CreatedAt: noon}} // no name
+	for n := range 4 {
+		m := account.Memory{ID: fmt.Sprintf(memory, n), Bucket: 7 + int64(n%2), Text: "aisle", Version: 3, CreatedAt: noon, UpdatedAt: noon, EditedAt: noon}
+		if n == 2 {
+			m.Text = " "
+		}
+		b.memories = append(b.memories, m)
+		for v := range 2 {
+			b.versions = append(b.versions, account.Version{Memory: m.ID, Version: v + 1, Text: strings.Repeat("window", v+n%2), CreatedAt: noon})
+		}
+		c := chat.Conversation{ID: fmt.Sprintf(conversation, n), ExternalID: fmt.Sprint(n), Platform: "custom", Status: chat.Active, MessageCount: 3, CreatedAt: noon}
+		if n == 1 {
+			c.Platform = "a b"
+		}
+		b.conversations = append(b.conversations, c)
+		for i := range 3 {
+			b.messages = append(b.messages, account.Message{Conversation: c.ID, Message: chat.Message{Index: i, ExternalID: fmt.Sprint(i), Sender: chat.Human}})
+		}
+	}
+	b.messages[10].Sender = "pope"
+	file := written(t, b)
+	const says = "buckets.jsonl line 2: name is required and must not be blank; " +
+		"memory-versions.jsonl line 1: text is required and must not be blank; memory-versions.jsonl line 5: text is required and must not be blank; " +
+		"memories.jsonl line 3: text is required and must not be blank; " +
+		`conversations.jsonl line 2: platform must be 1 to 100 of a-z, A-Z, 0-9, '-', '_' and '.'; ` +
+		`messages.jsonl line 11: sender must be "human", "assistant", "system" or "tool"`
+	if err := open(file, Limits{}); !fault.Is(err, fault.Invalid) || !sameParts(err.Error(), says) {
+		t.Errorf("the error is %v, want %s", err, says)
+	}
+	a, err := Open(bytes.NewReader(file), int64(len(file)), Limits{SkipInvalid: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.InvalidLines(); !sameParts(got, says) {
+		t.Errorf("the invalid lines are %s, want %s", got, says)
+	}
+	var got []string
+	for h, err := range a.MemoryHistories() {
+		got = append(got, fmt.Sprint(h.ID[35:], len(h.Earlier), err))
+	}
+	for c, err := range a.Transcripts() {
+		got = append(got, fmt.Sprint(c.ID[35:], len(c.Messages), err))
+		for i, m := range c.Messages {
+			if m.Index != i {
+				t.Errorf("message %d of conversation %s has the index %d", i, c.ID, m.Index)
+			}
+		}
+	}
+	if want := []string{"01 <nil>", "12 <nil>", "32 <nil>", "03 <nil>", "23 <nil>", "32 <nil>"}; !slices.Equal(got, want) {
+		t.Errorf("the records are %v, want %v", got, want)
+	}
+}
+
+// sameParts reports whether two lists of lines are equal in any order: files are read side by side.
+func sameParts(a, b string) bool {
+	x, y := strings.Split(a, "; "), strings.Split(b, "; ")
+	slices.Sort(x)
+	slices.Sort(y)
+	return slices.Equal(x, y)
+}
+
+// The number of invalid lines that are named, and of those that can be omitted, is limited.
+func TestManyInvalidLines(t *testing.T) {
+	t.Parallel()
+	for n, says := range map[int]string{21: "; and 1 others", 1001: "; and 980 others; more than 1000 lines are invalid"} {
+		b := box{buckets: []account.Bucket{{ID: 7, Name: "General", Default: true, CreatedAt: noon}}, memories: make([]account.Memory, n)}
+		file := written(t, b)
+		if err := open(file, Limits{}); err == nil || !strings.HasSuffix(err.Error(), says) || len(err.Error()) > 10_000 {
+			t.Errorf("%d invalid lines: %v, want the end %q", n, err, says)
+		}
+		if err := open(file, Limits{SkipInvalid: true}); (err == nil) != (n <= maxInvalid) {
+			t.Errorf("%d invalid lines omitted: %v", n, err)
+		}
+	}
+}
+
+// Times that older versions stored for conversations and messages without one are absent.
+func TestZeroTimesAreAbsent(t *testing.T) {
+	t.Parallel()
+	b := small()
+	b.conversations[0].CreatedAt, b.conversations[0].UpdatedAt, b.messages[0].CreatedAt = time.Time{}, time.Time{}, time.Time{}
+	if err := open(written(t, b), Limits{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A line has room for the largest message that is stored: JSON needs twice the size of line breaks, quotes and U+2028.
+func TestLinesHoldTheLargestMessage(t *testing.T) {
+	t.Parallel()
+	b := small()
+	b.messages[0].Text = strings.Repeat("\n\"\u2028", 1000)
+	envelope := len(parts(t)[5].text)
+	if got, most := len(written(t, b))-len(written(t, small())), 2*len(b.messages[0].Text); got > most {
+		t.Errorf("the export grew by %d bytes, want at most %d", got, most)
+	}
+	if got, want := (Limits{}).withDefaults().line(messagesFile), 2*chat.MaxConversation+envelope; got < want {
+		t.Errorf("a line has at most %d bytes, want at least %d", got, want)
 	}
 }
 

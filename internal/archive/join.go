@@ -39,6 +39,7 @@ func (a *Archive) MemoryHistories() iter.Seq2[MemoryHistory, error] {
 				return
 			}
 		}
+		versions.discard(a.ofOmittedMemory)
 		if err := versions.end(versionsFile, memoriesFile); err != nil {
 			yield(MemoryHistory{}, err)
 		}
@@ -49,6 +50,7 @@ func (a *Archive) MemoryHistories() iter.Seq2[MemoryHistory, error] {
 func (a *Archive) earlier(m account.Memory, from *follower[account.Version]) ([]account.Version, error) {
 	var out []account.Version
 	held, last := int64(0), 0
+	from.discard(a.ofOmittedMemory)
 	for from.more && from.next.Memory == m.ID {
 		v := from.next
 		if v.Version <= last || v.Version >= m.Version {
@@ -88,6 +90,7 @@ func (a *Archive) Transcripts() iter.Seq2[Transcript, error] {
 				return
 			}
 		}
+		messages.discard(a.ofOmittedConversation)
 		if err := messages.end(messagesFile, conversationsFile); err != nil {
 			yield(Transcript{}, err)
 		}
@@ -97,23 +100,36 @@ func (a *Archive) Transcripts() iter.Seq2[Transcript, error] {
 // messages reads the messages of a conversation.
 func (a *Archive) messages(c chat.Conversation, from *follower[account.Message]) ([]chat.Message, error) {
 	var out []chat.Message
-	held, seen := int64(0), make(map[string]bool)
+	held, last, seen := int64(0), -1, make(map[string]bool)
+	from.discard(a.ofOmittedConversation)
 	for from.more && from.next.Conversation == c.ID {
 		m := from.next.Message
-		if m.Index != len(out) || seen[m.ExternalID] {
+		if !a.follows(m.Index, last) || seen[m.ExternalID] {
 			return nil, fault.New(fault.Invalid, "%s: message %d of conversation %s is duplicated or out of order", messagesFile, m.Index, c.ID)
 		}
 		if held += recordSize + int64(len(m.Text)+len(m.ExternalID)); held > a.limits.Held {
 			return nil, fault.New(fault.Invalid, "%s: the messages of conversation %s exceed %d MiB", messagesFile, c.ID, a.limits.Held>>20)
 		}
-		seen[m.ExternalID] = true
+		seen[m.ExternalID], last = true, m.Index
+		m.Index = len(out)
 		out = append(out, m)
 		from.step()
 	}
-	if from.err == nil && len(out) != c.MessageCount {
+	if from.err == nil && len(out) != c.MessageCount && len(a.Invalid) == 0 {
 		return nil, fault.New(fault.Invalid, "%s: conversation %s has %d messages, but %s states %d", messagesFile, c.ID, len(out), conversationsFile, c.MessageCount)
 	}
 	return out, from.err
+}
+
+// follows reports whether a message may have the index after that of the previous one. Omitted messages leave gaps.
+func (a *Archive) follows(index, last int) bool {
+	return index == last+1 || len(a.Invalid) > 0 && index > last
+}
+
+func (a *Archive) ofOmittedMemory(v account.Version) bool { return a.omitted[memoriesFile+v.Memory] }
+
+func (a *Archive) ofOmittedConversation(m account.Message) bool {
+	return a.omitted[conversationsFile+m.Conversation]
 }
 
 // follower reads a sequence in step with another one.
@@ -135,6 +151,13 @@ func follow[T any](all iter.Seq2[T, error]) *follower[T] {
 func (f *follower[T]) step() {
 	f.next, f.err, f.more = f.pull()
 	f.more = f.more && f.err == nil
+}
+
+// discard omits the next records that drop returns true for.
+func (f *follower[T]) discard(drop func(T) bool) {
+	for f.more && drop(f.next) {
+		f.step()
+	}
 }
 
 // end returns an error if records remain after the other sequence ended.

@@ -20,6 +20,9 @@ type Limits struct {
 	Buckets int64
 	// Conversations is the maximum number of conversations. Default 250,000.
 	Conversations int64
+	// SkipInvalid omits up to 1,000 invalid lines instead of rejecting the file. With a memory or conversation, its
+	// versions or messages are omitted. The memories of an omitted bucket remain.
+	SkipInvalid bool
 }
 
 // maxLine is the maximum line length in bytes, except in the file of messages.
@@ -52,7 +55,7 @@ func (l Limits) check(c account.Counts) error {
 // line returns the maximum line length of a file in bytes.
 func (l Limits) line(file string) int {
 	if file == messagesFile {
-		return int(l.Held)
+		return int(l.Held) + maxLine // JSON needs up to twice the size of the text, for chat.MaxConversation, and the other members
 	}
 	return maxLine
 }

@@ -4,16 +4,24 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
+// maxInvalid is the number of invalid lines after which a file is not read further.
+const maxInvalid = 1000
+
+// owner is a record to which others belong. Its key is unique in its file.
+type owner interface{ key() string }
+
 // records yields the records of a file, which must have the number of lines that the
-// manifest states.
-func records[R, T any](a *Archive, file string, want int64, check func(R, *fault.Fields), to func(R) T) iter.Seq2[T, error] {
+// manifest states. It notes invalid lines while the archive is checked, and omits them.
+func records[R, T any](a *Archive, file string, want int64, check func(*R, *fault.Fields), to func(R) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		r, err := a.zip.Open(file)
@@ -33,8 +41,11 @@ func records[R, T any](a *Archive, file string, want int64, check func(R, *fault
 			n++
 			v, err := record(lines.Bytes(), file, n, check)
 			if err != nil {
-				yield(none, err)
-				return
+				if err = a.omit(file, v, err); err != nil {
+					yield(none, err)
+					return
+				}
+				continue
 			}
 			if !yield(to(v), nil) {
 				return
@@ -50,13 +61,39 @@ func records[R, T any](a *Archive, file string, want int64, check func(R, *fault
 	}
 }
 
-func record[R any](line []byte, file string, n int64, check func(R, *fault.Fields)) (R, error) {
+// omit notes an invalid line. It returns an error if there are too many.
+func (a *Archive) omit(file string, record any, invalid error) error {
+	if !a.checking {
+		return nil
+	}
+	if len(a.Invalid) == maxInvalid {
+		return fault.New(fault.Invalid, "more than %d lines are invalid", maxInvalid)
+	}
+	a.Invalid = append(a.Invalid, invalid.Error())
+	if o, ok := record.(owner); ok {
+		a.omitted[file+o.key()] = true
+	}
+	return nil
+}
+
+// maxNamed is the number of invalid lines that an error or a warning names.
+const maxNamed = 20
+
+// InvalidLines names the invalid lines, "" if there are none.
+func (a *Archive) InvalidLines() string {
+	if n := len(a.Invalid) - maxNamed; n > 0 {
+		return fmt.Sprintf("%s; and %d others", strings.Join(a.Invalid[:maxNamed], "; "), n)
+	}
+	return strings.Join(a.Invalid, "; ")
+}
+
+func record[R any](line []byte, file string, n int64, check func(*R, *fault.Fields)) (R, error) {
 	var v R
 	if !utf8.Valid(line) || json.Unmarshal(line, &v) != nil {
 		return v, fault.New(fault.Invalid, "%s line %d is not valid JSON for this file", file, n)
 	}
 	var f fault.Fields
-	check(v, &f)
+	check(&v, &f)
 	if err := f.Err(); err != nil {
 		return v, fault.New(fault.Invalid, "%s line %d: %v", file, n, err)
 	}

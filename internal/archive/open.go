@@ -18,10 +18,14 @@ import (
 type Archive struct {
 	At     time.Time // when it was exported
 	Counts account.Counts
+	// Invalid describes the lines that are omitted because they are invalid, with [Limits].SkipInvalid.
+	Invalid []string
 
-	zip     *chatexport.Zip
-	limits  Limits
-	buckets map[int64]bool // ids
+	checking bool            // the first reading of the file
+	omitted  map[string]bool // files and keys of invalid records to which others may belong
+	zip      *chatexport.Zip
+	limits   Limits
+	buckets  map[int64]bool // ids
 }
 
 var _ account.Content = (*Archive)(nil)
@@ -33,7 +37,7 @@ var ErrOther error = fault.New(fault.Invalid, "the file is not a Mnemo export: "
 // a Mnemo export, and Invalid, naming file and line, if it is damaged, malicious, or
 // of a newer version. Any other error comes from r.
 func Open(r io.ReaderAt, size int64, limits Limits) (*Archive, error) {
-	a := &Archive{limits: limits.withDefaults(), buckets: make(map[int64]bool)}
+	a := &Archive{limits: limits.withDefaults(), buckets: make(map[int64]bool), omitted: make(map[string]bool)}
 	var err error
 	if a.zip, err = chatexport.OpenZip(r, size, a.limits.Zip); fault.Is(err, fault.Invalid) {
 		return nil, fmt.Errorf("%w: %w", ErrOther, err)
@@ -48,8 +52,18 @@ func Open(r io.ReaderAt, size int64, limits Limits) (*Archive, error) {
 	if err := a.limits.check(a.Counts); err != nil {
 		return nil, err
 	}
-	if err := a.check(); err != nil {
+	a.checking = true
+	err = a.check()
+	a.checking = false
+	switch {
+	case err != nil && !fault.Is(err, fault.Invalid):
 		return nil, err
+	case err != nil && len(a.Invalid) > 0:
+		return nil, fault.New(fault.Invalid, "%s; %v", a.InvalidLines(), err)
+	case err != nil:
+		return nil, err
+	case len(a.Invalid) > 0 && !a.limits.SkipInvalid:
+		return nil, fault.New(fault.Invalid, "%s", a.InvalidLines())
 	}
 	return a, nil
 }
@@ -99,7 +113,7 @@ func (a *Archive) check() error {
 		if err != nil {
 			return err
 		}
-		if !a.buckets[h.Bucket] {
+		if !a.buckets[h.Bucket] && !a.omitted[bucketsFile+bucket{ID: h.Bucket}.key()] {
 			return fault.New(fault.Invalid, "%s: memory %s is in bucket %d, which is not in %s", memoriesFile, h.ID, h.Bucket, bucketsFile)
 		}
 	}

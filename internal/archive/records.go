@@ -2,6 +2,7 @@ package archive
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
@@ -57,6 +58,8 @@ type bucket struct {
 	CreatedAt   time.Time `json:"createdAt"`
 }
 
+func (b bucket) key() string { return strconv.FormatInt(b.ID, 10) }
+
 func fromBucket(b account.Bucket) any { return bucket(b) }
 func toBucket(b bucket) account.Bucket {
 	return account.Bucket(b)
@@ -83,6 +86,8 @@ type memory struct {
 	Tags     []string        `json:"tags,omitempty"`
 	Metadata json.RawMessage `json:"customMetadata,omitempty"`
 }
+
+func (m memory) key() string { return m.ID }
 
 func fromMemory(m account.Memory) any { return memory(m) }
 func toMemory(m memory) account.Memory {
@@ -119,6 +124,8 @@ type conversation struct {
 	CreatedAt    time.Time `json:"createdAt"`
 	UpdatedAt    time.Time `json:"updatedAt"`
 }
+
+func (c conversation) key() string { return c.ID }
 
 func fromConversation(c chat.Conversation) any {
 	return conversation{

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -122,7 +121,7 @@ func (x *restoring) buckets(ctx context.Context, list []account.Bucket) error {
 		taken[key] = true
 		p.Ids, p.Names, p.NameKeys = append(p.Ids, b.ID), append(p.Names, b.Name), append(p.NameKeys, key)
 		p.Descriptions, p.Defaults = append(p.Descriptions, b.Description), append(p.Defaults, b.Default)
-		p.Times = append(p.Times, storedTime(b.CreatedAt))
+		p.Times = append(p.Times, b.CreatedAt)
 	}
 	if err := x.q.RestoreBuckets(ctx, p); err != nil {
 		return err
@@ -170,8 +169,8 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 		p.Ids, p.Buckets = append(p.Ids, m.ID), append(p.Buckets, bucketOf(m.Bucket))
 		p.Texts, p.Tokens = append(p.Texts, m.Text), append(p.Tokens, integer(m.Tokens))
 		p.Sources, p.Versions = append(p.Sources, m.Source), append(p.Versions, integer(m.Version))
-		p.Created, p.Updated = append(p.Created, storedTime(m.CreatedAt)), append(p.Updated, storedTime(m.UpdatedAt))
-		p.SupersededBy, p.SupersededAt = append(p.SupersededBy, m.SupersededBy), append(p.SupersededAt, storedTime(m.SupersededAt))
+		p.Created, p.Updated = append(p.Created, m.CreatedAt), append(p.Updated, m.UpdatedAt)
+		p.SupersededBy, p.SupersededAt = append(p.SupersededBy, m.SupersededBy), append(p.SupersededAt, m.SupersededAt)
 		if err := addAttributes(&p, memoryAttributes(m)); err != nil {
 			return err
 		}
@@ -196,7 +195,7 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 		deltas[bucket]++
 		for _, e := range append(m.Earlier, account.Version{Version: m.Version, Text: m.Text, CreatedAt: m.EditedAt}) {
 			v.MemoryIds, v.Versions = append(v.MemoryIds, m.ID), append(v.Versions, integer(e.Version))
-			v.Texts, v.Times = append(v.Texts, e.Text), append(v.Times, storedTime(e.CreatedAt))
+			v.Texts, v.Times = append(v.Texts, e.Text), append(v.Times, e.CreatedAt)
 			bytes += int64(len(e.Text))
 		}
 		bytes += int64(memoryAttributes(m).Size())
@@ -223,7 +222,7 @@ func (x *restoring) merge(ctx context.Context, batch []importer.RestoredMemory, 
 	for _, m := range slices.Backward(batch) {
 		if later[m.ID] = true; m.MergedInto != "" && !later[m.MergedInto] && slices.Contains(added, m.ID) {
 			p.Ids, p.MergedInto = append(p.Ids, m.ID), append(p.MergedInto, m.MergedInto)
-			p.MergedAt = append(p.MergedAt, storedTime(m.MergedAt))
+			p.MergedAt = append(p.MergedAt, m.MergedAt)
 		}
 	}
 	if len(p.Ids) == 0 {
@@ -326,12 +325,4 @@ func (i Imports) Activate(ctx context.Context, run importer.Run, ids []string) (
 		return false, fmt.Errorf("activate conversations: %w", err)
 	}
 	return quotaLeft, nil
-}
-
-// storedTime returns a time with the precision of the database.
-func storedTime(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return t.UTC().Truncate(time.Microsecond)
 }
