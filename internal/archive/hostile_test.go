@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -294,6 +296,95 @@ func TestLinesHoldTheLargestMessage(t *testing.T) {
 	if got, want := (Limits{}).withDefaults().line(messagesFile), 2*chat.MaxConversation+envelope; got < want {
 		t.Errorf("a line has at most %d bytes, want at least %d", got, want)
 	}
+}
+
+// No content of a file makes its reader use more memory than a multiple of the limit of a record. Not parallel: it
+// measures the heap of the process, with the allowed heap as the memory limit of the runtime.
+func TestHostileContentNeedsBoundedMemory(t *testing.T) {
+	const held = 4 << 20
+	const allowed = 8 * held
+	line := func(n int, format string) string {
+		return strings.Repeat(fmt.Sprintf(format, strings.Repeat("a", 1000)), n)
+	}
+	m, c := small().memories[0].ID, small().conversations[0].ID
+	numbered := func(first int, format string) string {
+		var b strings.Builder
+		for n := range 300_000 {
+			fmt.Fprintf(&b, format, n+first)
+		}
+		return b.String()
+	}
+	list := func(part string, size int) string {
+		return "[" + strings.Repeat(part+",", size/(len(part)+1)) + part + "]"
+	}
+	for name, tc := range map[string]struct{ file, lines string }{
+		"long ids":        {memoriesFile, strings.Repeat(`{"id":"`+strings.Repeat("a", maxLine-100)+"\"}\n", 100)},
+		"ids":             {conversationsFile, line(1000, `{"id":"%s"}`+"\n")},
+		"tags":            {memoriesFile, strings.Repeat(`{"tags":`+list(`""`, maxLine-100)+"}\n", 3)},
+		"deep metadata":   {memoriesFile, strings.Repeat(`{"customMetadata":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+"}\n", 100)},
+		"wide metadata":   {memoriesFile, strings.Repeat(`{"customMetadata":`+list(`{}`, maxLine-100)+"}\n", 3)},
+		"tiny versions":   {versionsFile, numbered(1, `{"memoryId":"` + m + `","version":%d,"text":"a","createdAt":"2025-05-09T12:00:00Z"}` + "\n")},
+		"tiny messages":   {messagesFile, numbered(0, `{"conversationId":"` + c + `","message_index":%[1]d,"id":"%[1]d","sender":"human"}` + "\n")},
+		"giant message":   {messagesFile, `{"conversationId":"` + c + `","id":"a","sender":"human","text":"` + strings.Repeat(`\u2028`, held/7) + "\"}\n"},
+		"unknown members": {messagesFile, `{"x":` + list(`{}`, held) + "}\n"},
+		"no lines":        {messagesFile, strings.Repeat("\n", 16*held)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := parts(t)
+			for i := range files {
+				switch files[i].name {
+				case tc.file:
+					files[i].text = tc.lines
+				case manifestFile:
+					files[i].text = strings.Replace(files[i].text, `"`+tc.file+`": `, `"`+tc.file+`": 10000`, 1)
+				case memoriesFile:
+					files[i].text = strings.Replace(files[i].text, `"version":2`, `"version":1000000`, 1)
+				case conversationsFile:
+					files[i].text = strings.Replace(files[i].text, `"messageCount":2`, `"messageCount":1000000`, 1)
+				}
+			}
+			file := zipped(t, files)
+			for _, skip := range []bool{false, true} {
+				var err error
+				peak := heapPeak(allowed, func() { err = open(file, Limits{Held: held, SkipInvalid: skip}) })
+				if !fault.Is(err, fault.Invalid) {
+					t.Errorf("%v, want Invalid", err)
+				}
+				t.Logf("peak %d KiB: %.80v", peak>>10, err)
+				if peak > allowed {
+					t.Errorf("the heap grew by %d KiB, want at most %d", peak>>10, allowed>>10)
+				}
+			}
+		})
+	}
+}
+
+// heapPeak returns by how much the heap grows while a function runs, with the allowed growth as the memory limit.
+func heapPeak(allowed int64, run func()) int64 {
+	inUse := func() int64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapInuse)
+	}
+	runtime.GC()
+	before := inUse()
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(before + allowed))
+	done, peak := make(chan struct{}), make(chan int64)
+	go func() {
+		most := inUse()
+		for {
+			select {
+			case <-done:
+				peak <- max(most, inUse()) - before
+				return
+			case <-time.After(time.Millisecond):
+				most = max(most, inUse())
+			}
+		}
+	}()
+	run()
+	close(done)
+	return <-peak
 }
 
 // Errors of the reader are not reported as errors of the file.

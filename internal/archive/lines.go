@@ -16,6 +16,9 @@ import (
 // maxInvalid is the number of invalid lines after which a file is not read further.
 const maxInvalid = 1000
 
+// maxKey is the length of the longest valid key, a UUID.
+const maxKey = 36
+
 // owner is a record to which others belong. Its key is unique in its file.
 type owner interface{ key() string }
 
@@ -70,7 +73,7 @@ func (a *Archive) omit(file string, record any, invalid error) error {
 		return fault.New(fault.Invalid, "more than %d lines are invalid", maxInvalid)
 	}
 	a.Invalid = append(a.Invalid, invalid.Error())
-	if o, ok := record.(owner); ok {
+	if o, ok := record.(owner); ok && len(o.key()) <= maxKey {
 		a.omitted[file+o.key()] = true
 	}
 	return nil

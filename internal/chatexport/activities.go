@@ -14,8 +14,12 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// maxToken is the maximum size of a token of HTML, such as a style sheet.
-const maxToken = 4 << 20
+const (
+	// maxToken is the maximum size of a token of HTML, such as a style sheet. The attributes of a tag need 50 times its size.
+	maxToken = 768 << 10
+	// maxLines is the number of lines of a cell among which the time of the activity is searched.
+	maxLines = 1 << 16
+)
 
 // activities converts the HTML form of "My Activity" to its JSON form.
 func activities(r io.Reader, limits Limits) func(*bytes.Buffer) error {
@@ -27,7 +31,7 @@ func activities(r io.Reader, limits Limits) func(*bytes.Buffer) error {
 		if err != nil {
 			return err
 		}
-		return a.encode(out)
+		return a.encode(out, limits.Conversation)
 	}
 }
 
@@ -40,7 +44,7 @@ type activity struct {
 
 // encode appends the activity in its JSON form: the question precedes the line with
 // the time, and the answer follows it.
-func (a *activity) encode(out *bytes.Buffer) error {
+func (a *activity) encode(out *bytes.Buffer, limit int64) error {
 	object := map[string]string{"header": a.header}
 	var at time.Time
 	split := len(a.lines)
@@ -62,13 +66,13 @@ func (a *activity) encode(out *bytes.Buffer) error {
 	if split < len(a.lines) {
 		answer = strings.Join(a.lines[split+1:], "<br>")
 	}
-	if err := encode(out, object); err != nil {
+	if err := encode(out, object, limit); err != nil {
 		return err
 	}
 	// The answer is a list of objects in the JSON form.
 	out.Truncate(out.Len() - len("}\n"))
 	out.WriteString(`,"safeHtmlItem":[{"html":`)
-	quote(out, answer)
+	quote(out, answer, limit)
 	out.WriteString("}]}\n")
 	return nil
 }
@@ -96,7 +100,7 @@ func (p *activityPage) next() (html.TokenType, error) {
 		if !p.any {
 			return kind, io.EOF // another page
 		}
-		return kind, fault.Wrap(fault.Invalid, err, "an element of the page is larger than %d MiB", maxToken>>20)
+		return kind, fault.Wrap(fault.Invalid, err, "an element of the page is larger than %d KiB", maxToken>>10)
 	}
 	return kind, err
 }
@@ -178,7 +182,7 @@ func (p *activityPage) cell(a *activity) error {
 		a.size += int64(len(raw))
 		line.Write(raw)
 		ends := within.token(p.z.Token())
-		if within.divs > 0 && !ends {
+		if within.divs > 0 && (!ends || len(a.lines) >= maxLines) {
 			continue
 		}
 		a.lines = append(a.lines, line.String())

@@ -12,8 +12,13 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// maxColumns is the maximum number of columns of a spreadsheet.
-const maxColumns = 1000
+const (
+	// maxColumns is the number of columns of a spreadsheet that are read.
+	maxColumns = 1000
+	// maxCommas is the maximum number of commas in a row, including those of texts: each may begin a cell, which needs 24
+	// bytes of memory.
+	maxCommas = 1 << 18
+)
 
 // converted reads a file of another format as JSON: next appends the next value, and
 // returns io.EOF after the last one.
@@ -64,7 +69,7 @@ func rows(r io.Reader, limits Limits) func(*bytes.Buffer) error {
 	var header []string
 	return func(out *bytes.Buffer) error {
 		for {
-			in.read = 0
+			in.read, in.commas = 0, 0
 			row, err := table.Read()
 			if err != nil {
 				return err
@@ -85,14 +90,14 @@ func rows(r io.Reader, limits Limits) func(*bytes.Buffer) error {
 					object[name] = row[i]
 				}
 			}
-			return encode(out, object)
+			return encode(out, object, limits.Conversation)
 		}
 	}
 }
 
 // encode appends a value as JSON. Invalid UTF-8 stays as it is, to be counted by the
-// scanner.
-func encode(out *bytes.Buffer, object map[string]string) error {
+// scanner. A value over the limit is cut after it, so that the scanner reports it as too large.
+func encode(out *bytes.Buffer, object map[string]string, limit int64) error {
 	separator := byte('{')
 	names := make([]string, 0, len(object))
 	for name := range object {
@@ -108,7 +113,7 @@ func encode(out *bytes.Buffer, object map[string]string) error {
 		}
 		out.Write(key)
 		out.WriteByte(':')
-		quote(out, object[name])
+		quote(out, object[name], limit)
 	}
 	if separator == '{' {
 		out.WriteByte('{')
@@ -117,11 +122,11 @@ func encode(out *bytes.Buffer, object map[string]string) error {
 	return nil
 }
 
-// quote appends a JSON string.
-func quote(out *bytes.Buffer, text string) {
+// quote appends a JSON string, until the output exceeds the limit.
+func quote(out *bytes.Buffer, text string, limit int64) {
 	const hex = "0123456789abcdef"
 	out.WriteByte('"')
-	for i := range len(text) {
+	for i := 0; i < len(text) && int64(out.Len()) <= limit; i++ {
 		switch c := text[i]; {
 		case c == '"' || c == '\\':
 			out.WriteByte('\\')
@@ -140,17 +145,21 @@ func quote(out *bytes.Buffer, text string) {
 // errRecord is the error of a row or page element that is too large to read.
 var errRecord = errors.New("record too large")
 
-// recordLimit limits the bytes that are read for one record.
+// recordLimit limits the bytes and commas that are read for one record.
 type recordLimit struct {
-	r     io.Reader
-	read  int64
-	limit int64
+	r      io.Reader
+	read   int64
+	limit  int64
+	commas int
 }
 
 func (l *recordLimit) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p)
 	if l.read += int64(n); l.read > l.limit+window {
 		return 0, fault.Wrap(fault.Invalid, errRecord, "a row of the file is larger than %d MiB; is a quote missing?", l.limit>>20)
+	}
+	if l.commas += bytes.Count(p[:n], []byte(",")); l.commas > maxCommas {
+		return 0, fault.Wrap(fault.Invalid, errRecord, "a row of the file has more than %d commas; is a quote missing?", maxCommas)
 	}
 	return n, err
 }

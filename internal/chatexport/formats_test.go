@@ -69,7 +69,7 @@ func TestTablesAndPagesAreRejected(t *testing.T) {
 	cases := map[string]struct{ reason, data, want string }{
 		"quote":    {"a quote without an end", "Conversation,Time,Author,Message\nA,2025-01-01,Human,\"" + strings.Repeat("x\n", 200_000), "is a quote missing?"},
 		"cut page": {"a truncated page", page[:len(page)-60], "incomplete"},
-		"token":    {"a giant element", page[:strings.Index(page, "Use <b>")] + "<a href=\"" + strings.Repeat("x", 5<<20), "larger than 4 MiB"},
+		"token":    {"a giant element", page[:strings.Index(page, "Use <b>")] + "<a href=\"" + strings.Repeat("x", 5<<20), "larger than 768 KiB"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +166,26 @@ func TestPlatformOfMessagesAlone(t *testing.T) {
 			if e.Platform != chatexport.OpenAI || len(got) != 1 || len(got[0].Messages) != 2 || got[0].Title != "a question" {
 				t.Errorf("%s as %q is %s with %+v", data, platform, e.Platform, got)
 			}
+		}
+	}
+}
+
+// A text or a tag of any size in HTML does not hide the text after it.
+func TestGiantTokensOfHTML(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long ", 400_000)
+	for name, tc := range map[string]struct{ html, want string }{
+		"text":       {"<p>a</p>" + long + "&amp;<p>b</p>", "a\n\n" + long + "&\n\nb"},
+		"tag":        {"<p>a</p><p x='" + long + "'>b</p>", "a\n\nb"},
+		"comparison": {"a < " + long + "b", "a < " + long + "b"},
+	} {
+		text := fmt.Sprintf(`[{"header":"Gemini Apps","title":"Prompted x","time":"2025-01-01T00:00:00Z","safeHtmlItem":[{"html":%q}]}]`, tc.html)
+		got := all(t, open(t, []byte(text), chatexport.Options{}))
+		if len(got) != 1 || len(got[0].Messages) != 2 {
+			t.Fatalf("%s: %d conversations", name, len(got))
+		}
+		if answer := got[0].Messages[1].Text; answer != tc.want {
+			t.Errorf("%s: the answer has %d bytes, want %d: %.30q … %q", name, len(answer), len(tc.want), answer, answer[max(0, len(answer)-30):])
 		}
 	}
 }

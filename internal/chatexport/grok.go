@@ -97,13 +97,26 @@ func (r *grokResponse) read(s *scanner, name []byte) (err error) {
 	case "file_attachments":
 		err = readFiles(s, &r.files)
 	case "generated_image_urls":
-		err = s.array(func() error { r.images.add("[image]"); return s.skip() })
+		err = r.readImages(s)
 	case "cited_web_search_results":
 		err = s.array(func() error { return readLink(s, &r.links) })
 	default:
 		err = s.skip()
 	}
 	return err
+}
+
+// maxImages is the number of generated images of a message that its text mentions.
+const maxImages = 1000
+
+func (r *grokResponse) readImages(s *scanner) error {
+	n := 0
+	return s.array(func() error {
+		if n++; n <= maxImages {
+			r.images.add("[image]")
+		}
+		return s.skip()
+	})
 }
 
 // mongoTime consumes a time, also in the form of MongoDB: {"$date": {"$numberLong":

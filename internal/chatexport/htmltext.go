@@ -1,6 +1,8 @@
 package chatexport
 
 import (
+	"errors"
+	"regexp"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -14,11 +16,23 @@ func plainText(source string) string {
 		return strings.TrimSpace(source)
 	}
 	var t htmlText
+	for source != "" {
+		source = t.read(source)
+	}
+	return strings.TrimSpace(t.b.String())
+}
+
+// read adds the text of HTML up to a token over maxToken, which it handles, and returns the rest.
+func (t *htmlText) read(source string) string {
 	z := html.NewTokenizer(strings.NewReader(source))
+	z.SetMaxBuf(maxToken)
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
-			return strings.TrimSpace(t.b.String())
+			if errors.Is(z.Err(), html.ErrBufferExceeded) {
+				return t.giant(source)
+			}
+			return ""
 		case html.TextToken:
 			t.text(string(z.Text()))
 		case html.StartTagToken, html.SelfClosingTagToken:
@@ -28,8 +42,26 @@ func plainText(source string) string {
 			name, _ := z.TagName()
 			t.tag(atom.Lookup(name), false)
 		}
+		source = source[len(z.Raw()):]
 	}
 }
+
+// giant adds a text over maxToken, or omits a tag or comment over it, and returns what follows it.
+func (t *htmlText) giant(source string) string {
+	if markup.MatchString(source) {
+		_, after, _ := strings.Cut(source[maxToken:], ">")
+		return after
+	}
+	end := strings.IndexByte(source[1:], '<') + 1
+	if end == 0 {
+		end = len(source)
+	}
+	t.text(html.UnescapeString(source[:end]))
+	return source[end:]
+}
+
+// markup matches the start of a tag or comment.
+var markup = regexp.MustCompile(`^<[a-zA-Z/!?]`)
 
 // htmlText is the text of HTML so far.
 type htmlText struct {

@@ -7,6 +7,7 @@ import "strings"
 type mapping struct {
 	thread
 	index   map[string]int // of nodes by id
+	links   int            // children of all nodes
 	message func(s *scanner) (*message, error)
 }
 
@@ -20,6 +21,9 @@ func (in *mapping) read(s *scanner) error {
 				n.parent, err = s.text()
 			case "children":
 				err = s.array(func() error {
+					if in.links++; in.links > in.limits.Messages {
+						return errTooMany
+					}
 					child, err := s.text()
 					n.children = append(n.children, child)
 					return err

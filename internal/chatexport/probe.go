@@ -221,7 +221,7 @@ func (p *probe) member(h *head, name []byte) (err error) {
 	h.signs |= signBits[string(append(name, opening))]
 	switch string(name) {
 	case "conversation_id", "uuid", "conversationId", "chatID", "context_uuid":
-		h.id, err = p.s.text()
+		h.id, err = p.id()
 	case "id":
 		err = p.fallback(h)
 	case "update_time", "updated_at", "updatedAt", "modify_time":
@@ -229,7 +229,7 @@ func (p *probe) member(h *head, name []byte) (err error) {
 	case "time":
 		h.at, err = p.s.time()
 	case "Conversation", "ChatName":
-		h.group, err = p.s.text()
+		h.group, err = p.id()
 	case "header":
 		var text string
 		text, err = p.s.text()
@@ -277,11 +277,17 @@ func (p *probe) inner(h *head, outer string) error {
 
 // fallback reads "id", which is used if there is no other id.
 func (p *probe) fallback(h *head) error {
-	id, err := p.s.text()
+	id, err := p.id()
 	if h.id == "" {
 		h.id = id
 	}
 	return err
+}
+
+// id reads an id, of which several values are in memory: a hash of a long one.
+func (p *probe) id() (string, error) {
+	id, err := p.s.text()
+	return bounded(id), err
 }
 
 // isGemini reports whether a product of Google is Gemini, formerly Bard. The names
