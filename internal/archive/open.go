@@ -106,8 +106,8 @@ func (a *Archive) check() error {
 		}
 		a.buckets[b.ID] = true
 	}
-	if defaults > 1 || defaults == 0 && a.Counts.Memories > 0 {
-		return fault.New(fault.Invalid, "%s: exactly one bucket must be the default, not %d", bucketsFile, defaults)
+	if defaults > 1 { // there is none if the account was deleted while memories were added to another bucket
+		return fault.New(fault.Invalid, "%s: one bucket must be the default, not %d", bucketsFile, defaults)
 	}
 	for h, err := range a.MemoryHistories() {
 		if err != nil {

@@ -7,11 +7,15 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/archive"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // An export whose merged memories do not follow the ones that were kept, as no account can have, restores them as
@@ -58,6 +62,94 @@ func TestRestoreOfImpossibleMerges(t *testing.T) {
 		}
 	}
 	b.checkMemoryCounters(t)
+}
+
+// A chain of merges deeper than an account can have, as a changed export may contain, is restored with a bounded depth,
+// so that it can be deleted. No memory is lost.
+func TestRestoreFlattensDeepMerges(t *testing.T) {
+	t.Parallel()
+	b := setup(t, largeQuota)
+	id := func(n int) string { return fmt.Sprintf("0196b2f4-6d1e-7c3a-9f5e-%012d", n) }
+	memories := make([]account.Memory, 260)
+	for i := range memories {
+		memories[i] = account.Memory{ID: id(i), Bucket: 7, Text: fmt.Sprint("memory ", i), Version: 1, CreatedAt: monday, UpdatedAt: monday, EditedAt: monday}
+		if i > 0 {
+			memories[i].MergedInto, memories[i].MergedAt = id(i-1), monday
+		}
+	}
+	var file bytes.Buffer
+	if err := archive.Write(&file, monday, account.Counts{Buckets: 1, Memories: int64(len(memories))}, content{memories}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.restore(t, b.alice, file.Bytes()); got.Status != importer.Done {
+		t.Fatalf("the import is %+v", got)
+	}
+	var merged, depth int
+	err := b.owner.QueryRow(t.Context(), `with recursive tree as (
+			select g.id, 1 as depth from memories m join merged_memories g on g.merged_into = m.id
+			union all select g.id, t.depth + 1 from tree t join merged_memories g on g.merged_into = t.id
+		) select count(*), max(depth) from tree`).Scan(&merged, &depth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if merged != 259 {
+		t.Errorf("%d merged memories, want 259", merged)
+	}
+	if depth != 100 {
+		t.Errorf("the merges are %d levels deep, want 100", depth)
+	}
+	if got, err := b.db.Memories().ListMerged(t.Context(), b.alice, id(50)); err != nil || len(got) != 1 || got[0].ID != id(51) {
+		t.Errorf("into memory 50 are merged %v, %v, want memory 51", got, err)
+	}
+	b.checkMemoryCounters(t)
+	b.empty(t, b.alice)
+	if n := b.count(t, "merged_memories"); n != 0 {
+		t.Errorf("%d merged memories remain after the deletion of the account", n)
+	}
+}
+
+// A merged memory outlives the deletion of its bucket and of the default one: it is exported, and restored in the bucket
+// that is left.
+func TestMergedMemoryWithoutItsBuckets(t *testing.T) {
+	t.Parallel()
+	b := setup(t, largeQuota)
+	b.fill(t, b.alice, 0, 0, constant)
+	list, err := b.db.ListBuckets(t.Context(), b.alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, merged := b.remember(t, b.alice, "kept", list[1].ID), b.remember(t, b.alice, "merged", 0)
+	if _, err := b.db.Memories().Merge(t.Context(), b.alice, memory.MergeInput{Kept: kept, IDs: []string{merged}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.owner.Exec(t.Context(), "delete from buckets where memories = 0"); err != nil { // as PurgeBuckets
+		t.Fatal(err)
+	}
+	file := b.exported(t, b.alice)
+	if _, err := b.db.Memories().GetMerged(t.Context(), b.alice, merged); err != nil {
+		t.Errorf("the merged memory: %v", err)
+	}
+	b.empty(t, b.alice)
+	if got := b.restore(t, b.alice, file); got.Status != importer.Done {
+		t.Fatalf("the import is %+v", got)
+	}
+	if again := b.exported(t, b.alice); !bytes.Equal(file, again) {
+		t.Errorf("the restored account differs (-exported +restored):\n%s", cmp.Diff(contents(t, file), contents(t, again)))
+	}
+	if ids, err := b.db.Memories().Unmerge(t.Context(), b.alice, memory.UnmergeInput{Kept: kept}); err != nil || !slices.Equal(ids, []string{merged}) {
+		t.Errorf("Unmerge = %v, %v, want %s", ids, err, merged)
+	}
+	b.checkMemoryCounters(t)
+}
+
+// remember stores a memory and returns its id.
+func (b *bundle) remember(t *testing.T, scope tenant.Scope, text string, bucket int64) string {
+	t.Helper()
+	m, err := b.db.Memories().Create(t.Context(), scope, memory.NewMemory{CreateInput: memory.CreateInput{Text: text, Bucket: bucket}, Tokens: 1, Units: retrieve.MemoryUnits(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.ID
 }
 
 // content is an account with one bucket and memories.

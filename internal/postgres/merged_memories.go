@@ -139,7 +139,7 @@ func (m Memories) ListMerged(ctx context.Context, scope tenant.Scope, id string)
 // mergedByID is the query of merged memories with these ids, like memoriesByID, in the buckets in which they would be
 // restored.
 const mergedByID = `select g.tenant_id, g.user_id, g.id, g.seq, (select b.id from buckets b where b.tenant_id = $1 and b.user_id = $2
-		and (b.id = g.bucket_id or b.is_default) order by b.id = g.bucket_id desc limit 1) as bucket_id,
+		order by b.id = g.bucket_id desc, b.is_default desc limit 1) as bucket_id,
 	g.text, g.tokens, g.source, g.version, g.created_at, g.updated_at, g.superseded_by, g.superseded_at, g.agent_id, g.run_id, g.tags, g.metadata, g.attribute_bytes
 	from merged_memories g where g.tenant_id = $1 and g.user_id = $2 and g.id = any($3::uuid[]) limit 1`
 

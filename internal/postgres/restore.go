@@ -214,16 +214,28 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 	return appendAudit(ctx, x.q, x.run.Scope, audit.MemoryRestore, ids...)
 }
 
+// maxMergeDepth is the number of levels of merges that are restored.
+const maxMergeDepth = 100
+
 // merge moves those of the new memories that the export has as merged to merged_memories. One that does not come after
 // the memory that was kept stays a memory.
 func (x *restoring) merge(ctx context.Context, batch []importer.RestoredMemory, added []string) error {
+	levels, err := x.mergeLevels(ctx, batch)
+	if err != nil {
+		return err
+	}
 	p := db.RestoreMergedMemoriesParams{TenantID: string(x.run.Tenant), UserID: int64(x.run.User)}
-	later := map[string]bool{} // reversed order
-	for _, m := range slices.Backward(batch) {
-		if later[m.ID] = true; m.MergedInto != "" && !later[m.MergedInto] && slices.Contains(added, m.ID) {
-			p.Ids, p.MergedInto = append(p.Ids, m.ID), append(p.MergedInto, m.MergedInto)
+	later := map[string]bool{}
+	for _, m := range batch {
+		later[m.ID] = true
+	}
+	for _, m := range batch {
+		isNew := later[m.ID] && slices.Contains(added, m.ID)
+		if isNew && m.MergedInto != "" && !later[m.MergedInto] {
+			p.Ids, p.MergedInto = append(p.Ids, m.ID), append(p.MergedInto, levels.add(m.ID, m.MergedInto))
 			p.MergedAt = append(p.MergedAt, m.MergedAt)
 		}
+		delete(later, m.ID)
 	}
 	if len(p.Ids) == 0 {
 		return nil
@@ -234,6 +246,48 @@ func (x *restoring) merge(ctx context.Context, batch []importer.RestoredMemory, 
 	}
 	_, err = removeMerged(ctx, x.q, x.run.Scope, ids)
 	return err
+}
+
+// mergeLevel is the place of a merged memory in a chain of merges.
+type mergeLevel struct {
+	parent string
+	level  int // from 1
+}
+
+type mergeLevels map[string]mergeLevel
+
+// add adds a memory that was merged into kept, and returns the memory into which it is restored: one above kept if the
+// chain would be deeper than maxMergeDepth, which no account can have.
+func (l mergeLevels) add(id, kept string) string {
+	above := l[kept]
+	if above.level == maxMergeDepth {
+		kept = above.parent
+		above.level--
+	}
+	l[id] = mergeLevel{parent: kept, level: above.level + 1}
+	return kept
+}
+
+// mergeLevels returns the levels of the memories of earlier batches into which those of the batch were merged.
+func (x *restoring) mergeLevels(ctx context.Context, batch []importer.RestoredMemory) (mergeLevels, error) {
+	out := mergeLevels{}
+	p := db.MergeLevelsParams{TenantID: string(x.run.Tenant), UserID: int64(x.run.User), Most: maxMergeDepth}
+	for _, m := range batch {
+		if m.MergedInto != "" {
+			p.Ids = append(p.Ids, m.MergedInto)
+		}
+	}
+	if len(p.Ids) == 0 {
+		return out, nil
+	}
+	rows, err := x.q.MergeLevels(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("read merges: %w", err)
+	}
+	for _, r := range rows {
+		out[r.ID] = mergeLevel{r.Parent, int(r.Level)}
+	}
+	return out, nil
 }
 
 func memoryAttributes(m importer.RestoredMemory) memory.Attributes {

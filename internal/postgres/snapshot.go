@@ -120,9 +120,9 @@ const (
 		select g.id, t.depth + 1 from tree t join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = t.id
 	) `
 	mergedInOrder = "tree t join merged_memories m on m.id = t.id"
-	// homeBucket is the bucket of a merged memory, or the default bucket if that was deleted.
-	homeBucket = `(select b.id from buckets b where b.tenant_id = $1 and b.user_id = $2 and (b.id = m.bucket_id or b.is_default)
-		order by b.id = m.bucket_id desc limit 1)`
+	// homeBucket is the bucket in which a merged memory would be restored, as in RestoreMerged.
+	homeBucket = `(select b.id from buckets b where b.tenant_id = $1 and b.user_id = $2
+		order by b.id = m.bucket_id desc, b.is_default desc limit 1)`
 )
 
 // exportedMemories is the query of memories or merged memories.

@@ -58,11 +58,12 @@ func (q *Queries) DeleteMergedSources(ctx context.Context, arg DeleteMergedSourc
 }
 
 const deleteMergedTree = `-- name: DeleteMergedTree :many
-delete from merged_memories d where d.tenant_id = $1 and d.user_id = $2
-    and d.id = any(array(select r.id from merged_memories r where r.tenant_id = $1 and r.user_id = $2 and r.id = any($3::uuid[])
-        union select merged_tree($1, $2, array(
-            select r.id from merged_memories r where r.tenant_id = $1 and r.user_id = $2 and r.id = any($3::uuid[])))))
-returning d.id, (d.id = any($3::uuid[]))::boolean as named
+with recursive tree as (
+    select g.id from merged_memories g where g.tenant_id = $1 and g.user_id = $2 and g.id = any($3::uuid[])
+    union
+    select g.id from tree t join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = t.id
+)
+delete from merged_memories d using tree t where d.tenant_id = $1 and d.user_id = $2 and d.id = t.id returning d.id
 `
 
 type DeleteMergedTreeParams struct {
@@ -71,25 +72,20 @@ type DeleteMergedTreeParams struct {
 	Ids      []string
 }
 
-type DeleteMergedTreeRow struct {
-	ID    string
-	Named bool
-}
-
 // Deletes merged memories with what was merged into them.
-func (q *Queries) DeleteMergedTree(ctx context.Context, arg DeleteMergedTreeParams) ([]DeleteMergedTreeRow, error) {
+func (q *Queries) DeleteMergedTree(ctx context.Context, arg DeleteMergedTreeParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, deleteMergedTree, arg.TenantID, arg.UserID, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []DeleteMergedTreeRow{}
+	items := []string{}
 	for rows.Next() {
-		var i DeleteMergedTreeRow
-		if err := rows.Scan(&i.ID, &i.Named); err != nil {
+		var id string
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -320,35 +316,55 @@ func (q *Queries) LockMergedIntoOthers(ctx context.Context, arg LockMergedIntoOt
 	return items, nil
 }
 
-const mergeDepth = `-- name: MergeDepth :one
-with recursive tree as (
-    select r.id, 0 as level from unnest($1::uuid[]) r (id)
+const mergeLevels = `-- name: MergeLevels :many
+with recursive up as (
+    select g.id, g.merged_into as parent, g.merged_into as above, 1 as level from merged_memories g
+    where g.tenant_id = $1 and g.user_id = $2 and g.id = any($3::uuid[])
     union all
-    select g.id, t.level + 1 from tree t cross join lateral (
-        select m.id from merged_memories m where m.tenant_id = $2 and m.user_id = $3 and m.merged_into = t.id offset 0) g
-    where t.level < $4::int
+    select u.id, u.parent, g.merged_into, u.level + 1 from up u
+    join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.id = u.above
+    where u.level < $4::int
 )
-select coalesce(max(level), 0)::int as depth from tree
+select id::text as id, parent::text as parent, max(level)::int as level from up group by id, parent
 `
 
-type MergeDepthParams struct {
-	Ids      []string
+type MergeLevelsParams struct {
 	TenantID string
 	UserID   int64
+	Ids      []string
 	Most     int32
 }
 
-// The number of levels of merges into the ids, at most @most.
-func (q *Queries) MergeDepth(ctx context.Context, arg MergeDepthParams) (int32, error) {
-	row := q.db.QueryRow(ctx, mergeDepth,
-		arg.Ids,
+type MergeLevelsRow struct {
+	ID     string
+	Parent string
+	Level  int32
+}
+
+// How many merges are above each merged memory among the ids, at most @most.
+func (q *Queries) MergeLevels(ctx context.Context, arg MergeLevelsParams) ([]MergeLevelsRow, error) {
+	rows, err := q.db.Query(ctx, mergeLevels,
 		arg.TenantID,
 		arg.UserID,
+		arg.Ids,
 		arg.Most,
 	)
-	var depth int32
-	err := row.Scan(&depth)
-	return depth, err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MergeLevelsRow{}
+	for rows.Next() {
+		var i MergeLevelsRow
+		if err := rows.Scan(&i.ID, &i.Parent, &i.Level); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const mergedAmong = `-- name: MergedAmong :many
@@ -442,8 +458,8 @@ const restoreMerged = `-- name: RestoreMerged :many
 insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at,
     agent_id, run_id, tags, metadata, attribute_bytes)
 select g.tenant_id, g.user_id, g.id, g.seq,
-    (select b.id from buckets b where b.tenant_id = g.tenant_id and b.user_id = g.user_id and (b.id = g.bucket_id or b.is_default)
-        order by b.id = g.bucket_id desc limit 1),
+    (select b.id from buckets b where b.tenant_id = g.tenant_id and b.user_id = g.user_id
+        order by b.id = g.bucket_id desc, b.is_default desc limit 1),
     g.text, g.tokens, g.source, g.version, g.created_at, g.updated_at, g.superseded_by, g.superseded_at,
     g.agent_id, g.run_id, g.tags, g.metadata, g.attribute_bytes
 from merged_memories g where g.tenant_id = $1 and g.user_id = $2 and g.id = any($3::uuid[])
@@ -462,6 +478,7 @@ type RestoreMergedRow struct {
 	Text     string
 }
 
+// In their buckets, or the default one, or any other if a deletion of the account has purged that, too.
 func (q *Queries) RestoreMerged(ctx context.Context, arg RestoreMergedParams) ([]RestoreMergedRow, error) {
 	rows, err := q.db.Query(ctx, restoreMerged, arg.TenantID, arg.UserID, arg.Ids)
 	if err != nil {

@@ -71,11 +71,12 @@ where tenant_id = @tenant_id and user_id = @user_id and merged_into = any(@ids::
 order by seq for update;
 
 -- name: RestoreMerged :many
+-- In their buckets, or the default one, or any other if a deletion of the account has purged that, too.
 insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at,
     agent_id, run_id, tags, metadata, attribute_bytes)
 select g.tenant_id, g.user_id, g.id, g.seq,
-    (select b.id from buckets b where b.tenant_id = g.tenant_id and b.user_id = g.user_id and (b.id = g.bucket_id or b.is_default)
-        order by b.id = g.bucket_id desc limit 1),
+    (select b.id from buckets b where b.tenant_id = g.tenant_id and b.user_id = g.user_id
+        order by b.id = g.bucket_id desc, b.is_default desc limit 1),
     g.text, g.tokens, g.source, g.version, g.created_at, g.updated_at, g.superseded_by, g.superseded_at,
     g.agent_id, g.run_id, g.tags, g.metadata, g.attribute_bytes
 from merged_memories g where g.tenant_id = @tenant_id and g.user_id = @user_id and g.id = any(@ids::uuid[])
@@ -101,6 +102,18 @@ returning d.id, (d.id = any(@ids::uuid[]))::boolean as named;
 -- name: PurgeMerged :exec
 -- Memories that were written before the deletion of the account and merged into later ones.
 delete from merged_memories where tenant_id = @tenant_id and user_id = @user_id and seq <= @up_to;
+
+-- name: MergeLevels :many
+-- How many merges are above each merged memory among the ids, at most @most.
+with recursive up as (
+    select g.id, g.merged_into as parent, g.merged_into as above, 1 as level from merged_memories g
+    where g.tenant_id = @tenant_id and g.user_id = @user_id and g.id = any(@ids::uuid[])
+    union all
+    select u.id, u.parent, g.merged_into, u.level + 1 from up u
+    join merged_memories g on g.tenant_id = @tenant_id and g.user_id = @user_id and g.id = u.above
+    where u.level < @most::int
+)
+select id::text as id, parent::text as parent, max(level)::int as level from up group by id, parent;
 
 -- name: RestoreMergedMemories :many
 -- Copies restored memories that the export has as merged, before DeleteMergedSources deletes them. One whose kept memory
