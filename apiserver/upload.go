@@ -64,7 +64,7 @@ var docImportFile = doc{
 		"Each file of a request has an import of its own. An error rejects all of them and names the file. " +
 		"If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. " +
 		"A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. " +
-		"With an `Idempotency-Key`, requests with the same files and platform have the same body.",
+		"With an `Idempotency-Key`, requests with the same files, platform and skipInvalid have the same body.",
 	form: &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"},
 		Properties: map[string]*huma.Schema{
@@ -73,6 +73,9 @@ var docImportFile = doc{
 				Description: "Further export files."},
 			"platform": {Type: huma.TypeString, Enum: platformValues(),
 				Description: "Overrides the detected format: only conversations of this platform are imported."},
+			"skipInvalid": {Type: huma.TypeString, Enum: []any{"true", "false"},
+				Description: "true restores a file from GET /api/export without its invalid lines, at most 1,000, and without what belongs to them. " +
+					"A warning of the import names the first 20. By default, the file is rejected with an error that names them."},
 		},
 	},
 	request: example(`{"file":"[{\"uuid\":\"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15\",\"name\":\"Night train\",\"chat_messages\":[]}]","platform":"claude"}`),

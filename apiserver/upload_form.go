@@ -18,13 +18,13 @@ import (
 
 // importForm is an import form that is being read.
 type importForm struct {
-	server   *Server
-	who      tenant.Identity
-	uploads  []*importer.Upload
-	platform string
-	sums     []byte // hashes of the files
-	left     int64  // bytes that further files may have
-	ids      []string
+	server  *Server
+	who     tenant.Identity
+	uploads []*importer.Upload
+	options importer.ImportOptions
+	sums    []byte // hashes of the files
+	left    int64  // bytes that further files may have
+	ids     []string
 }
 
 // read reads the form and starts the imports.
@@ -47,9 +47,11 @@ func (f *importForm) read(ctx context.Context, parts *multipart.Reader) error {
 			err = f.file(ctx, part)
 		case "platform":
 			err = f.readPlatform(part)
+		case "skipInvalid":
+			err = f.readSkipInvalid(part)
 		default:
 			if !fieldName.MatchString(part.FormName()) {
-				return fault.New(fault.Invalid, "unknown form field: the fields are file, files and platform, and other names must be 1 to 100 letters, digits, dots, dashes or underscores")
+				return fault.New(fault.Invalid, "unknown form field: the fields are file, files, platform and skipInvalid, and other names must be 1 to 100 letters, digits, dots, dashes or underscores")
 			}
 			_, err = io.Copy(io.Discard, io.LimitReader(part, formOverhead))
 			err = brokenForm(err)
@@ -62,7 +64,7 @@ func (f *importForm) read(ctx context.Context, parts *multipart.Reader) error {
 		return fault.New(fault.Invalid, "file is required and must contain the export")
 	}
 	var err error
-	f.ids, err = f.server.Imports.FinishUploads(ctx, f.who, f.platform, f.request(ctx), f.uploads...)
+	f.ids, err = f.server.Imports.FinishUploads(ctx, f.who, f.options, f.request(ctx), f.uploads...)
 	return err
 }
 
@@ -136,12 +138,28 @@ func (c *clientReader) Read(p []byte) (int, error) {
 }
 
 func (f *importForm) readPlatform(part *multipart.Part) error {
-	text, err := io.ReadAll(io.LimitReader(part, maxField))
+	text, err := readField(part)
 	if err != nil {
-		return brokenForm(err)
+		return err
 	}
-	f.platform = string(text)
-	return chatexport.CheckPlatform(f.platform)
+	f.options.Platform = text
+	return chatexport.CheckPlatform(text)
+}
+
+func (f *importForm) readSkipInvalid(part *multipart.Part) error {
+	text, err := readField(part)
+	if err != nil {
+		return err
+	}
+	if f.options.SkipInvalid = text == "true"; !f.options.SkipInvalid && text != "false" && text != "" {
+		return fault.New(fault.Invalid, "skipInvalid must be true or false")
+	}
+	return nil
+}
+
+func readField(part *multipart.Part) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(part, maxField))
+	return string(text), brokenForm(err)
 }
 
 // request returns the idempotency record of the request.
@@ -151,7 +169,10 @@ func (f *importForm) request(ctx context.Context) tenant.Request {
 		return tenant.Request{}
 	}
 	_, _ = r.body.Write(f.sums) // a hash never returns an error
-	_, _ = r.body.Write([]byte(f.platform))
+	_, _ = r.body.Write([]byte(f.options.Platform))
+	if f.options.SkipInvalid {
+		_, _ = r.body.Write([]byte("+"))
+	}
 	return requestOf(ctx)
 }
 

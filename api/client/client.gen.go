@@ -441,6 +441,24 @@ func (e ImportFileMultipartBodyPlatform) Valid() bool {
 	}
 }
 
+// Defines values for ImportFileMultipartBodySkipInvalid.
+const (
+	False ImportFileMultipartBodySkipInvalid = "false"
+	True  ImportFileMultipartBodySkipInvalid = "true"
+)
+
+// Valid indicates whether the value is a known member of the ImportFileMultipartBodySkipInvalid enum.
+func (e ImportFileMultipartBodySkipInvalid) Valid() bool {
+	switch e {
+	case False:
+		return true
+	case True:
+		return true
+	default:
+		return false
+	}
+}
+
 // AllResults defines model for AllResults.
 type AllResults struct {
 	// ProcessingTime Milliseconds.
@@ -1460,6 +1478,9 @@ type ImportFileMultipartBody struct {
 
 	// Platform Overrides the detected format: only conversations of this platform are imported.
 	Platform *ImportFileMultipartBodyPlatform `json:"platform,omitempty"`
+
+	// SkipInvalid true restores a file from GET /api/export without its invalid lines, at most 1,000, and without what belongs to them. A warning of the import names the first 20. By default, the file is rejected with an error that names them.
+	SkipInvalid *ImportFileMultipartBodySkipInvalid `json:"skipInvalid,omitempty"`
 }
 
 // ImportFileParams defines parameters for ImportFile.
@@ -1470,6 +1491,9 @@ type ImportFileParams struct {
 
 // ImportFileMultipartBodyPlatform defines parameters for ImportFile.
 type ImportFileMultipartBodyPlatform string
+
+// ImportFileMultipartBodySkipInvalid defines parameters for ImportFile.
+type ImportFileMultipartBodySkipInvalid string
 
 // ListImportsParams defines parameters for ListImports.
 type ListImportsParams struct {
@@ -1894,7 +1918,7 @@ type ClientInterface interface {
 
 	// ImportFileWithBody Import an export of an assistant or of Mnemo
 	//
-	// The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. Each file of a request has an import of its own. An error rejects all of them and names the file. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same files and platform have the same body.
+	// The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. Each file of a request has an import of its own. An error rejects all of them and names the file. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same files, platform and skipInvalid have the same body.
 	//
 	// Scope: `write`.
 	//
@@ -2632,7 +2656,7 @@ func (c *Requests) CountConversations(ctx context.Context, reqEditors ...Request
 
 // ImportFileWithBody Import an export of an assistant or of Mnemo
 //
-// The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. Each file of a request has an import of its own. An error rejects all of them and names the file. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same files and platform have the same body.
+// The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. Each file of a request has an import of its own. An error rejects all of them and names the file. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same files, platform and skipInvalid have the same body.
 //
 // Scope: `write`.
 //

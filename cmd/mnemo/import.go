@@ -30,9 +30,10 @@ const (
 
 type importCommand struct {
 	remoteFlags
-	Platform string   `enum:",${platforms}" default:"" help:"Platform of the exports (${platforms}). Default: detected from each file."`
-	Detach   bool     `help:"Return after the upload. The server continues the imports."`
-	Files    []string `arg:"" name:"file" help:"The files from the platform: .zip, .json, .jsonl, .csv, .html, .gz, .tar.gz. - reads standard input."`
+	Platform    string   `enum:",${platforms}" default:"" help:"Platform of the exports (${platforms}). Default: detected from each file."`
+	SkipInvalid bool     `help:"Restore a Mnemo export without its invalid lines, which a warning names."`
+	Detach      bool     `help:"Return after the upload. The server continues the imports."`
+	Files       []string `arg:"" name:"file" help:"The files from the platform: .zip, .json, .jsonl, .csv, .html, .gz, .tar.gz. - reads standard input."`
 }
 
 // importVars are the variables of the tags of importCommand.
@@ -125,6 +126,11 @@ func (c *importCommand) upload(ctx context.Context, t terminal, server *client.C
 	form := multipart.NewWriter(&frame)
 	if c.Platform != "" {
 		if err := form.WriteField("platform", c.Platform); err != nil {
+			return "", err
+		}
+	}
+	if c.SkipInvalid {
+		if err := form.WriteField("skipInvalid", "true"); err != nil {
 			return "", err
 		}
 	}

@@ -157,7 +157,7 @@ func (b *bundle) upload(t *testing.T, scope tenant.Scope, data []byte, platform 
 	if _, err := u.ReadFrom(t.Context(), bytes.NewReader(data)); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: scope}, platform, tenant.Request{}, u)
+	ids, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: scope}, importer.ImportOptions{Platform: platform}, tenant.Request{}, u)
 	if err != nil {
 		t.Fatal(err)
 	}

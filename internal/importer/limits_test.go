@@ -184,7 +184,7 @@ func TestEarlierFilesOfARequest(t *testing.T) {
 	if err := b.owner.QueryRow(t.Context(), "select count(*) from imports where leased_until > now()").Scan(&left); err != nil || left != 2 {
 		t.Errorf("%d uploads are extended, %v, want 2", left, err)
 	}
-	ids, err := service.FinishUploads(t.Context(), who, "", tenant.Request{}, first, second)
+	ids, err := service.FinishUploads(t.Context(), who, importer.ImportOptions{}, tenant.Request{}, first, second)
 	if err != nil || len(ids) != 2 {
 		t.Fatalf("FinishUploads = %v, %v", ids, err)
 	}
@@ -215,7 +215,7 @@ func TestImportReleasesItsFile(t *testing.T) {
 		if _, err := u.ReadFrom(t.Context(), bytes.NewReader(data)); err != nil {
 			t.Fatal(err)
 		}
-		ids, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: b.alice}, "", tenant.Request{}, u)
+		ids, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: b.alice}, importer.ImportOptions{}, tenant.Request{}, u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -95,7 +95,7 @@ func Restore(c RestoreConfig) Archive {
 		if run.RequestedPlatform != "" {
 			return false, nil, nil
 		}
-		a, err := archive.Open(file, run.Size, archive.Limits{})
+		a, err := archive.Open(file, run.Size, archive.Limits{SkipInvalid: run.SkipInvalid})
 		if errors.Is(err, archive.ErrOther) {
 			return false, nil, nil
 		}
@@ -104,6 +104,9 @@ func Restore(c RestoreConfig) Archive {
 		}
 		r := restore{RestoreConfig: c, run: run, from: a}
 		warnings, err := r.all(ctx)
+		if n := len(a.Invalid); n > 0 {
+			warnings = append(warnings, fmt.Sprintf("Skipped %d invalid lines, with what belongs to them: %s.", n, a.InvalidLines()))
+		}
 		return true, warnings, err
 	}
 }

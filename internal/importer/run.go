@@ -26,6 +26,7 @@ type Run struct {
 	Worker string
 	// RequestedPlatform is the platform that the user selected; "" to detect it.
 	RequestedPlatform string
+	SkipInvalid       bool  // of a Mnemo export: omit invalid lines
 	Size              int64 // of the file, in bytes
 	// Stored reports that the whole file is stored and that only Finish remains.
 	// Failure and Warnings are final then.
@@ -35,7 +36,10 @@ type Run struct {
 	Notes    chatexport.Notes // of the batches that are stored
 	// Attempts counts the workers, including this one, that claimed the import
 	// since it last made progress.
-	Attempts  int
+	Attempts int
+	// Killed counts the workers that ended without releasing the import since it last
+	// made progress.
+	Killed    int
 	StartedAt time.Time
 
 	turn *turn

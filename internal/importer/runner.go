@@ -22,6 +22,9 @@ const (
 	// maxAttempts is the number of workers that may fail on an import without
 	// progress before it fails: its file may be what crashes them.
 	maxAttempts = 10
+	// maxKilled is the number of workers that may be killed by an import before it
+	// fails, so that a file that needs too much memory does not end every replica.
+	maxKilled = 2
 	// resumeDelay is when an interrupted import is resumed.
 	resumeDelay = time.Second
 	// releaseTimeout limits the release of an import.
@@ -153,7 +156,10 @@ func (r *Runner) work(ctx context.Context, run Run) error {
 	if run.Stored {
 		return r.Files.Finish(ctx, run, run.Failure, run.Warnings)
 	}
-	if run.Attempts > maxAttempts {
+	switch {
+	case run.Killed >= maxKilled:
+		return r.Files.Finish(ctx, run, workersKilled, nil)
+	case run.Attempts > maxAttempts:
 		return r.Files.Finish(ctx, run, tooManyAttempts, nil)
 	}
 	warnings, err := r.read(ctx, run)
@@ -165,6 +171,10 @@ func (r *Runner) work(ctx context.Context, run Run) error {
 
 // tooManyAttempts is the failure of an import that every worker failed on.
 var tooManyAttempts = fmt.Sprintf("The file could not be imported after %d attempts. Ask your administrator to check the server's log.", maxAttempts)
+
+// workersKilled is the failure of an import whose workers were killed.
+var workersKilled = fmt.Sprintf("The server stopped %d times while it imported the file, which may need too much memory. "+
+	"Import the file again, in smaller parts if possible, or ask your administrator to check the server's log.", maxKilled)
 
 // read stores the content of the file and returns the warnings for the user. An
 // Invalid error describes what is wrong with the file.

@@ -59,9 +59,15 @@ type Chunk struct {
 
 // UploadRequest describes the complete uploads of a request.
 type UploadRequest struct {
-	Files    []UploadedFile
-	Platform string         // "" to detect it
-	Request  tenant.Request // for idempotency
+	Files []UploadedFile
+	ImportOptions
+	Request tenant.Request // for idempotency
+}
+
+// ImportOptions are the options of an import.
+type ImportOptions struct {
+	Platform    string // "" to detect it
+	SkipInvalid bool   // of a Mnemo export: omit invalid lines instead of rejecting the file
 }
 
 // UploadedFile describes a complete upload.
@@ -152,10 +158,9 @@ func (u *Upload) append(ctx context.Context, data []byte) error {
 }
 
 // FinishUploads commits the files of a request and the jobs that import them, all or
-// none, and returns the ids of the imports in order. platform overrides detection unless
-// it is "".
-func (s *Service) FinishUploads(ctx context.Context, who tenant.Identity, platform string, r tenant.Request, uploads ...*Upload) ([]string, error) {
-	request := UploadRequest{Platform: platform, Request: r}
+// none, and returns the ids of the imports in order.
+func (s *Service) FinishUploads(ctx context.Context, who tenant.Identity, o ImportOptions, r tenant.Request, uploads ...*Upload) ([]string, error) {
+	request := UploadRequest{ImportOptions: o, Request: r}
 	for _, u := range uploads {
 		request.Files = append(request.Files, UploadedFile{ID: u.id, Name: u.Name, Size: u.size})
 	}

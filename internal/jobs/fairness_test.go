@@ -107,7 +107,7 @@ func (e *fairEnv) upload(t *testing.T, scope tenant.Scope, file string) {
 	if _, err := u.ReadFrom(t.Context(), strings.NewReader(file)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: scope}, "", tenant.Request{}, u); err != nil {
+	if _, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: scope}, importer.ImportOptions{}, tenant.Request{}, u); err != nil {
 		t.Fatal(err)
 	}
 }

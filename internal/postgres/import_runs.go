@@ -44,8 +44,8 @@ func (i Imports) Claim(ctx context.Context, a importer.Args, worker string, leas
 		}
 		claim = importer.ClaimGranted
 		run = importer.Run{
-			Scope: scope, ID: a.Import, Worker: worker, RequestedPlatform: row.RequestedPlatform, Size: row.Size, Stored: row.Stored,
-			Failure: row.Failure, Attempts: int(row.Attempts), StartedAt: row.StartedAt.UTC(),
+			Scope: scope, ID: a.Import, Worker: worker, RequestedPlatform: row.RequestedPlatform, SkipInvalid: row.SkipInvalid, Size: row.Size, Stored: row.Stored,
+			Failure: row.Failure, Attempts: int(row.Attempts), Killed: int(row.Killed), StartedAt: row.StartedAt.UTC(),
 		}
 		if err := json.Unmarshal(row.Notes, &run.Notes); err != nil {
 			return fmt.Errorf("read notes: %w", err)

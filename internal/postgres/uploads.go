@@ -154,7 +154,8 @@ func (i Imports) finishUploads(ctx context.Context, tx pgx.Tx, q *db.Queries, sc
 	}
 	for _, f := range r.Files {
 		n, err := q.FinishUpload(ctx, db.FinishUploadParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: f.ID, Platform: r.Platform, File: f.Name, Size: f.Size,
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: f.ID, Platform: r.Platform, SkipInvalid: r.SkipInvalid,
+			File: f.Name, Size: f.Size,
 		})
 		if err != nil {
 			return err

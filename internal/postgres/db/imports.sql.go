@@ -15,7 +15,7 @@ update imports set imported = imported + $1, updated = updated + $2, skipped = s
     unchanged = unchanged + $4, failed = failed + $5, indexed = indexed + $6, notes = $7,
     errors = (select coalesce(jsonb_agg(e.value order by e.n), '[]')
         from jsonb_array_elements(errors || $8::jsonb) with ordinality as e (value, n) where e.n <= 100),
-    attempts = 0, version = version + 1, leased_until = now() + make_interval(secs => $9::int)
+    attempts = 0, killed = 0, version = version + 1, leased_until = now() + make_interval(secs => $9::int)
 where tenant_id = $10 and user_id = $11 and id = $12
 `
 
@@ -55,13 +55,14 @@ func (q *Queries) AddToImport(ctx context.Context, arg AddToImportParams) error 
 
 const claimImport = `-- name: ClaimImport :one
 update imports i set status = 'running', worker = $1, leased_until = now() + make_interval(secs => $2::int),
-    attempts = i.attempts + 1, version = i.version + case when i.status = 'queued' then 1 else 0 end
+    attempts = i.attempts + 1, killed = i.killed + case when i.worker is null then 0 else 1 end,
+    version = i.version + case when i.status = 'queued' then 1 else 0 end
 where i.tenant_id = $3 and i.user_id = $4 and i.id = $5 and i.status in ('queued', 'running')
     and (i.leased_until is null or i.leased_until < now())
     and not exists (
         select from imports o where o.tenant_id = $3 and o.user_id = $4 and o.id <> $5
             and o.status = 'running' and o.leased_until >= now())
-returning i.requested_platform, i.size, i.stored, i.failure, i.warnings, i.notes, i.attempts, i.started_at
+returning i.requested_platform, i.skip_invalid, i.size, i.stored, i.failure, i.warnings, i.notes, i.attempts, i.killed, i.started_at
 `
 
 type ClaimImportParams struct {
@@ -74,16 +75,18 @@ type ClaimImportParams struct {
 
 type ClaimImportRow struct {
 	RequestedPlatform string
+	SkipInvalid       bool
 	Size              int64
 	Stored            bool
 	Failure           string
 	Warnings          []byte
 	Notes             []byte
 	Attempts          int32
+	Killed            int16
 	StartedAt         time.Time
 }
 
-// Claims an import whose lease has expired, unless another import of the user is running.
+// Claims an import whose lease has expired, unless another import of the user is running. A worker that did not release it was killed.
 func (q *Queries) ClaimImport(ctx context.Context, arg ClaimImportParams) (ClaimImportRow, error) {
 	row := q.db.QueryRow(ctx, claimImport,
 		arg.Worker,
@@ -95,12 +98,14 @@ func (q *Queries) ClaimImport(ctx context.Context, arg ClaimImportParams) (Claim
 	var i ClaimImportRow
 	err := row.Scan(
 		&i.RequestedPlatform,
+		&i.SkipInvalid,
 		&i.Size,
 		&i.Stored,
 		&i.Failure,
 		&i.Warnings,
 		&i.Notes,
 		&i.Attempts,
+		&i.Killed,
 		&i.StartedAt,
 	)
 	return i, err
@@ -216,7 +221,7 @@ func (q *Queries) EndImport(ctx context.Context, arg EndImportParams) (int64, er
 }
 
 const getImport = `-- name: GetImport :one
-select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, i.file, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, i.file, i.killed, i.skip_invalid, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
     and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.id = $3 and i.status <> 'uploading'
 `
@@ -264,6 +269,8 @@ func (q *Queries) GetImport(ctx context.Context, arg GetImportParams) (GetImport
 		&i.Import.FinishedAt,
 		&i.Import.ChunkBytes,
 		&i.Import.File,
+		&i.Import.Killed,
+		&i.Import.SkipInvalid,
 		&i.Blocked,
 	)
 	return i, err
@@ -399,7 +406,7 @@ func (q *Queries) LedgerOrdinals(ctx context.Context, arg LedgerOrdinalsParams) 
 }
 
 const listImports = `-- name: ListImports :many
-select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, i.file, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, i.file, i.killed, i.skip_invalid, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
     and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.kind = 'file' and i.status <> 'uploading'
 order by i.id desc limit $4 offset $3
@@ -460,6 +467,8 @@ func (q *Queries) ListImports(ctx context.Context, arg ListImportsParams) ([]Lis
 			&i.Import.FinishedAt,
 			&i.Import.ChunkBytes,
 			&i.Import.File,
+			&i.Import.Killed,
+			&i.Import.SkipInvalid,
 			&i.Blocked,
 		); err != nil {
 			return nil, err

@@ -255,6 +255,8 @@ type Import struct {
 	FinishedAt        *time.Time
 	ChunkBytes        int64
 	File              string
+	Killed            int16
+	SkipInvalid       bool
 }
 
 // The content of an uploaded file until the import has finished

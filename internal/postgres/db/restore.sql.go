@@ -349,7 +349,7 @@ func (q *Queries) RestoreVersions(ctx context.Context, arg RestoreVersionsParams
 }
 
 const setRestoreProgress = `-- name: SetRestoreProgress :exec
-update imports set notes = $1, attempts = 0, version = version + 1, leased_until = now() + make_interval(secs => $2::int)
+update imports set notes = $1, attempts = 0, killed = 0, version = version + 1, leased_until = now() + make_interval(secs => $2::int)
 where tenant_id = $3 and user_id = $4 and id = $5
 `
 

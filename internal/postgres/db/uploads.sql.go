@@ -113,23 +113,25 @@ func (q *Queries) ExtendUpload(ctx context.Context, arg ExtendUploadParams) (int
 }
 
 const finishUpload = `-- name: FinishUpload :execrows
-update imports set status = 'queued', requested_platform = $1, platform = $1, file = $2, size = $3, leased_until = null,
+update imports set status = 'queued', requested_platform = $1, skip_invalid = $2, platform = $1, file = $3, size = $4, leased_until = null,
     version = 1
-where tenant_id = $4 and user_id = $5 and id = $6 and status = 'uploading'
+where tenant_id = $5 and user_id = $6 and id = $7 and status = 'uploading'
 `
 
 type FinishUploadParams struct {
-	Platform string
-	File     string
-	Size     int64
-	TenantID string
-	UserID   int64
-	ID       string
+	Platform    string
+	SkipInvalid bool
+	File        string
+	Size        int64
+	TenantID    string
+	UserID      int64
+	ID          string
 }
 
 func (q *Queries) FinishUpload(ctx context.Context, arg FinishUploadParams) (int64, error) {
 	result, err := q.db.Exec(ctx, finishUpload,
 		arg.Platform,
+		arg.SkipInvalid,
 		arg.File,
 		arg.Size,
 		arg.TenantID,

@@ -21,15 +21,16 @@ from (select sum(bytes) as bytes from deleted) d
 where i.tenant_id = @tenant_id and i.user_id = @user_id and i.id = @import_id and d.bytes is not null;
 
 -- name: ClaimImport :one
--- Claims an import whose lease has expired, unless another import of the user is running.
+-- Claims an import whose lease has expired, unless another import of the user is running. A worker that did not release it was killed.
 update imports i set status = 'running', worker = @worker, leased_until = now() + make_interval(secs => @lease::int),
-    attempts = i.attempts + 1, version = i.version + case when i.status = 'queued' then 1 else 0 end
+    attempts = i.attempts + 1, killed = i.killed + case when i.worker is null then 0 else 1 end,
+    version = i.version + case when i.status = 'queued' then 1 else 0 end
 where i.tenant_id = @tenant_id and i.user_id = @user_id and i.id = @id and i.status in ('queued', 'running')
     and (i.leased_until is null or i.leased_until < now())
     and not exists (
         select from imports o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id <> @id
             and o.status = 'running' and o.leased_until >= now())
-returning i.requested_platform, i.size, i.stored, i.failure, i.warnings, i.notes, i.attempts, i.started_at;
+returning i.requested_platform, i.skip_invalid, i.size, i.stored, i.failure, i.warnings, i.notes, i.attempts, i.killed, i.started_at;
 
 -- name: ImportStatus :one
 select status from imports where tenant_id = @tenant_id and user_id = @user_id and id = @id;
@@ -70,7 +71,7 @@ update imports set imported = imported + @imported, updated = updated + @updated
     unchanged = unchanged + @unchanged, failed = failed + @failed, indexed = indexed + @indexed, notes = @notes,
     errors = (select coalesce(jsonb_agg(e.value order by e.n), '[]')
         from jsonb_array_elements(errors || @errors::jsonb) with ordinality as e (value, n) where e.n <= 100),
-    attempts = 0, version = version + 1, leased_until = now() + make_interval(secs => @lease::int)
+    attempts = 0, killed = 0, version = version + 1, leased_until = now() + make_interval(secs => @lease::int)
 where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: SetImportStored :execrows

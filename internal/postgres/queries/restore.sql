@@ -25,7 +25,7 @@ for update;
 update imports set platform = @platform, total = @total where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: SetRestoreProgress :exec
-update imports set notes = @notes, attempts = 0, version = version + 1, leased_until = now() + make_interval(secs => @lease::int)
+update imports set notes = @notes, attempts = 0, killed = 0, version = version + 1, leased_until = now() + make_interval(secs => @lease::int)
 where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: UserBuckets :many

@@ -34,7 +34,7 @@ from usage u join quotas q on q.tenant_id = u.tenant_id, upload_bytes() b
 where u.tenant_id = @tenant_id;
 
 -- name: FinishUpload :execrows
-update imports set status = 'queued', requested_platform = @platform, platform = @platform, file = @file, size = @size, leased_until = null,
+update imports set status = 'queued', requested_platform = @platform, skip_invalid = @skip_invalid, platform = @platform, file = @file, size = @size, leased_until = null,
     version = 1
 where tenant_id = @tenant_id and user_id = @user_id and id = @id and status = 'uploading';
 

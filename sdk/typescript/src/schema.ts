@@ -193,7 +193,7 @@ export interface paths {
         put?: never;
         /**
          * Import an export of an assistant or of Mnemo
-         * @description The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. Each file of a request has an import of its own. An error rejects all of them and names the file. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same files and platform have the same body.
+         * @description The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. Each file of a request has an import of its own. An error rejects all of them and names the file. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same files, platform and skipInvalid have the same body.
          *
          *     Scope: `write`.
          */
@@ -2723,6 +2723,11 @@ export interface operations {
                      * @enum {string}
                      */
                     platform?: "chatgpt" | "claude" | "gemini" | "grok" | "deepseek" | "perplexity" | "copilot" | "typingmind" | "claude-code" | "codex" | "librechat" | "openwebui" | "openai-messages";
+                    /**
+                     * @description true restores a file from GET /api/export without its invalid lines, at most 1,000, and without what belongs to them. A warning of the import names the first 20. By default, the file is rejected with an error that names them.
+                     * @enum {string}
+                     */
+                    skipInvalid?: "true" | "false";
                 };
             };
         };
