@@ -32,7 +32,7 @@ func form(t *testing.T, fields ...field) (body, contentType string) {
 	w := multipart.NewWriter(&b)
 	for _, f := range fields {
 		part, err := w.CreateFormFile(f.name, "export.json")
-		if f.name == "platform" {
+		if f.name == "platform" || f.name == "skipInvalid" {
 			part, err = w.CreateFormField(f.name)
 		}
 		if err != nil {
@@ -68,6 +68,7 @@ func TestImportAcceptsForms(t *testing.T) {
 		"several chunks":       {[]field{{"file", big}}, big, ""},
 		"platform before file": {[]field{{"platform", "claude"}, {"file", "x"}}, "x", "claude"},
 		"platform after file":  {[]field{{"file", "y"}, {"platform", "chatgpt"}}, "y", "chatgpt"},
+		"skip invalid lines":   {[]field{{"skipInvalid", "true"}, {"file", "s"}}, "s", ""},
 		"unknown fields":       {[]field{{"colour", "red"}, {"file", "z"}, {"shape", strings.Repeat("round", 1000)}}, "z", ""},
 	} {
 		got := h.send(t, h.alice, nil, tc.fields...)
@@ -83,7 +84,7 @@ func TestImportAcceptsForms(t *testing.T) {
 		}
 	}
 	list := h.ok(t, h.alice, "GET", "/api/chat-history/imports?pageSize=2", "")
-	if !strings.Contains(list.body, `"page":1,"pageSize":2,"total":5,"totalPages":3`) || strings.Count(list.body, "importId") != 2 {
+	if !strings.Contains(list.body, `"page":1,"pageSize":2,"total":6,"totalPages":3`) || strings.Count(list.body, "importId") != 2 {
 		t.Errorf("the list: %s", list.body)
 	}
 }
@@ -169,6 +170,7 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 	unnamed, unnamedType := form(t, field{"files", "{}"})
 	unnamed = strings.Replace(unnamed, `; filename="export.json"`, "", 1)
 	empty, emptyType := form(t, field{"file", ""})
+	skip, skipType := form(t, field{"skipInvalid", "yes"}, field{"file", "[]"})
 	other, otherType := form(t, field{"platform", "eliza"}, field{"file", "[]"})
 	large, largeType := form(t, field{"file", strings.Repeat("x", 1001)})
 	huge, hugeType := form(t, field{"file", strings.Repeat("x", 2<<20)})
@@ -190,6 +192,7 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 		"too many files":     {many, manyType, 400, "a request must contain at most 10 files"},
 		"together too large": {together, togetherType, 413, "export.json: the upload must be at most 1000 bytes"},
 		"unknown platform":   {other, otherType, 400, "platform must be one of chatgpt, claude, gemini"},
+		"unknown option":     {skip, skipType, 400, "skipInvalid must be true or false"},
 		"over the limit":     {large, largeType, 413, "at most 1000 bytes"},
 		"far over the limit": {huge, hugeType, 413, "at most 1000 bytes"},
 	} {
@@ -306,6 +309,7 @@ func TestImportIsRepeatable(t *testing.T) {
 	var seen []tenant.Request
 	for _, fields := range [][]field{
 		{{"file", "[]"}}, {{"colour", "red"}, {"file", "[]"}}, {{"file", "[1]"}}, {{"file", "[]"}, {"platform", "claude"}}, {{"file", "[]"}, {"files", "[1]"}},
+		{{"file", "[]"}, {"skipInvalid", "true"}},
 	} {
 		if got := h.send(t, h.alice, key, fields...); got.status != http.StatusAccepted {
 			t.Fatalf("%d %s", got.status, got.body)
@@ -315,7 +319,7 @@ func TestImportIsRepeatable(t *testing.T) {
 	if seen[0] != seen[1] || seen[0].Route != "import" || seen[0].Key == (tenant.Hash{}) {
 		t.Errorf("the same file sent twice is %v and %v", seen[0], seen[1])
 	}
-	if seen[0] == seen[2] || seen[0] == seen[3] || seen[2] == seen[3] || seen[0] == seen[4] || seen[2] == seen[4] {
+	if seen[0] == seen[2] || seen[0] == seen[3] || seen[2] == seen[3] || seen[0] == seen[4] || seen[2] == seen[4] || seen[0] == seen[5] {
 		t.Errorf("other files or platforms are the same: %v", seen)
 	}
 }

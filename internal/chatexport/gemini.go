@@ -69,7 +69,7 @@ func (in *geminiActivity) element(s *scanner) error {
 		in.c.Notes.Empty++
 		return nil
 	}
-	if in.size += int64(len(t.query) + len(t.answer)); in.size > in.limits.Conversation {
+	if in.size += exportedSize(t.query) + exportedSize(t.answer); in.size > in.limits.Conversation {
 		return errFull
 	}
 	if len(in.turns) >= in.limits.Messages/2 {

@@ -8,7 +8,7 @@ type thread struct {
 	c      *Conversation
 	leaf   string // id of the last message that the platform shows; "" if unknown
 	nodes  []node
-	size   int64 // of all texts
+	size   int64 // of all texts, see exportedSize
 }
 
 var (
@@ -23,12 +23,24 @@ func (t *thread) add(n node) error {
 		return errTooMany
 	}
 	if n.message != nil {
-		if t.size += int64(len(n.message.text)); t.size > t.limits.Conversation {
+		if t.size += exportedSize(n.message.text); t.size > t.limits.Conversation {
 			return errFull
 		}
 	}
 	t.nodes = append(t.nodes, n)
 	return nil
+}
+
+// exportedSize is the size of a text with control characters as six bytes each, which JSON needs: a message must fit in a
+// line of an export of the account. A file may contain them as one byte.
+func exportedSize(text string) int64 {
+	size := int64(len(text))
+	for i := range len(text) {
+		if c := text[i]; c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			size += 5
+		}
+	}
+	return size
 }
 
 // message appends a message of a conversation without branches.

@@ -149,6 +149,11 @@ func export(t *testing.T, list []conversation) []byte {
 // upload uploads a file and returns the id of its import.
 func (b *bundle) upload(t *testing.T, scope tenant.Scope, data []byte, platform string) string {
 	t.Helper()
+	return b.uploadWith(t, scope, data, importer.ImportOptions{Platform: platform})
+}
+
+func (b *bundle) uploadWith(t *testing.T, scope tenant.Scope, data []byte, o importer.ImportOptions) string {
+	t.Helper()
 	service := &importer.Service{Uploads: b.imports}
 	u, err := service.BeginUpload(t.Context(), tenant.Identity{Scope: scope})
 	if err != nil {
@@ -157,7 +162,7 @@ func (b *bundle) upload(t *testing.T, scope tenant.Scope, data []byte, platform 
 	if _, err := u.ReadFrom(t.Context(), bytes.NewReader(data)); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: scope}, importer.ImportOptions{Platform: platform}, tenant.Request{}, u)
+	ids, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: scope}, o, tenant.Request{}, u)
 	if err != nil {
 		t.Fatal(err)
 	}

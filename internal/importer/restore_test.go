@@ -453,3 +453,60 @@ func (d *deletes) Memories(ctx context.Context, run importer.Run, done importer.
 	d.now()
 	return out, err
 }
+
+// An export with invalid lines is rejected with an error that names them. On request, the rest of it is restored, with a
+// warning that names them.
+func TestRestoreSkipsInvalidLinesOnRequest(t *testing.T) {
+	t.Parallel()
+	b := setup(t, largeQuota)
+	memories := make([]account.Memory, 4)
+	for n := range memories {
+		memories[n] = account.Memory{ID: fmt.Sprintf("0196b2f4-6d1e-7c3a-9f5e-%012d", n), Bucket: 7, Text: []string{"fine", " "}[n%2], Version: 1,
+			CreatedAt: monday, UpdatedAt: monday, EditedAt: monday}
+	}
+	var file bytes.Buffer
+	if err := archive.Write(&file, monday, account.Counts{Buckets: 1, Memories: 4}, content{memories}); err != nil {
+		t.Fatal(err)
+	}
+	const says = "memories.jsonl line 2: text is required and must not be blank; memories.jsonl line 4: text is required and must not be blank"
+	if got := b.restore(t, b.alice, file.Bytes()); got.Status != importer.Failed || len(got.Errors) != 1 || !strings.Contains(got.Errors[0].Error, says) {
+		t.Errorf("without the option: %+v", got)
+	}
+	id := b.uploadWith(t, b.alice, file.Bytes(), importer.ImportOptions{SkipInvalid: true})
+	if _, err := b.restoring().Run(t.Context(), args(b.alice, id)); err != nil {
+		t.Fatal(err)
+	}
+	got := b.get(t, b.alice, id)
+	if want := []string{"Skipped 2 invalid lines, with what belongs to them: " + says + "."}; got.Status != importer.Done || !slices.Equal(got.Warnings, want) {
+		t.Errorf("with the option: %+v, want the warnings %q", got, want)
+	}
+	if n := b.count(t, "memories"); n != 2 {
+		t.Errorf("%d memories, want 2", n)
+	}
+}
+
+// Conversations and messages without a time, as older versions stored them, are restored with the time of their
+// conversation, or of the restore.
+func TestRestoreOfZeroTimes(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	at := monday
+	for n := range 2 {
+		u := chat.Upsert{ExternalID: fmt.Sprint("x-", n), Platform: "custom", CreatedAt: at, Messages: []chat.Message{{ExternalID: "1", Sender: chat.Human, Text: "hi"}}}
+		if _, err := b.chats.Upsert(t.Context(), b.alice, u); err != nil {
+			t.Fatal(err)
+		}
+		at = time.Time{}
+	}
+	file := b.exported(t, b.alice)
+	b.empty(t, b.alice)
+	if got := b.restore(t, b.alice, file); got.Status != importer.Done || got.Imported != 2 {
+		t.Fatalf("the import is %+v", got)
+	}
+	if n := b.count(t, "conversations c join messages m on m.conversation_id = c.id where c.external_id = 'x-0' and m.created_at = $1 and c.created_at = $1", monday); n != 1 {
+		t.Errorf("the message does not have the time of its conversation")
+	}
+	if n := b.count(t, "conversations c join messages m on m.conversation_id = c.id where m.created_at < '1970-01-01' or c.created_at < '1970-01-01'"); n != 0 {
+		t.Errorf("%d messages have the zero time", n)
+	}
+}
