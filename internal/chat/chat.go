@@ -152,14 +152,29 @@ type PassageStore interface {
 	Openings(ctx context.Context, scope tenant.Scope, ids []string) (map[string]string, error)
 }
 
-// MaxContext is the maximum length of the texts around a message in a passage, in bytes.
-const MaxContext = 256 << 10
+const (
+	// maxContext is the maximum length of the texts around a message in a passage, in bytes.
+	maxContext = 256 << 10
+	// maxContexts is that of all passages together.
+	maxContexts = 4 << 20
+)
+
+// MaxContext returns the maximum length of the texts around each of n passages, in bytes.
+func MaxContext(n int) int64 { return int64(min(maxContext, maxContexts/max(n, 1))) }
 
 // Position is the position of a piece of a message.
 type Position struct {
 	Conversation string
 	Index        int // of the message
 	Start, End   int // byte range of the piece in its text
+	// Unit is the unit of the piece, if known. It has the text of a piece of a long message.
+	Unit retrieve.UnitID
+}
+
+// withoutUnit returns the position as a key: a quoted excerpt does not name its unit.
+func (p Position) withoutUnit() Position {
+	p.Unit = 0
+	return p
 }
 
 // Passage is a piece of a message with its conversation and the surrounding messages.

@@ -49,7 +49,7 @@ func (s *Service) collect(ctx context.Context, who tenant.Identity, in RecallInp
 	}
 	r.found, r.byPosition = found, make(map[Position]SearchResult, len(found))
 	for _, f := range found {
-		r.byPosition[f.Position] = f
+		r.byPosition[f.Position.withoutUnit()] = f
 	}
 	return r, degraded || chatsDegraded, nil
 }
@@ -92,7 +92,7 @@ func (r recollected) sources(list []retrieve.Source) []RecallSource {
 			out[i] = RecallSource{Memory: &r.memories[source.Seq], Score: source.Score}
 			continue
 		}
-		f := r.byPosition[Position{source.Owner, source.Seq, source.Start, source.End}]
+		f := r.byPosition[Position{Conversation: source.Owner, Index: source.Seq, Start: source.Start, End: source.End}]
 		out[i] = RecallSource{Passage: f.Passage, Score: source.Score}
 	}
 	return out

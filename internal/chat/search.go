@@ -115,7 +115,7 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 	}
 	positions := make([]Position, len(found))
 	for i, f := range found {
-		positions[i] = Position{f.Owner, f.Seq, f.Start, f.End}
+		positions[i] = Position{f.Owner, f.Seq, f.Start, f.End, f.ID}
 	}
 	list, err := s.Passages.Passages(ctx, scope, positions, in.Around)
 	if err != nil {

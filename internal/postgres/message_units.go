@@ -50,7 +50,7 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 					tokens += w.db.tokensOf(u)
 					vector = halfVector{encodeHalf(u.Vector), int16(u.Generation)}
 				}
-				if err := rows.add(ctx, c.After, u, vector); err != nil {
+				if err := rows.add(ctx, c, u, vector); err != nil {
 					return nil, fmt.Errorf("insert units: %w", err)
 				}
 			}
@@ -99,13 +99,13 @@ type unitRows struct {
 	active []retrieve.UnitID // inserted units of active conversations
 }
 
-func (r *unitRows) add(ctx context.Context, c chat.Conversation, u retrieve.Unit, vector halfVector) error {
+func (r *unitRows) add(ctx context.Context, c chat.Change, u retrieve.Unit, vector halfVector) error {
 	var parts [5]int32
 	if len(u.Parts) > len(parts) {
 		return fmt.Errorf("a unit has %d parts, the maximum is %d", len(u.Parts), len(parts))
 	}
 	// A statement has units of one state, so that its ids need no state.
-	active := c.Status == chat.Active
+	active := c.After.Status == chat.Active
 	if r.p.Active != active {
 		if err := r.flush(ctx); err != nil {
 			return err
@@ -118,17 +118,30 @@ func (r *unitRows) add(ctx context.Context, c chat.Conversation, u retrieve.Unit
 	for i, column := range []*[]int32{&r.p.Part1, &r.p.Part2, &r.p.Part3, &r.p.Part4, &r.p.Part5} {
 		*column = append(*column, parts[i])
 	}
-	r.p.ConversationIds = append(r.p.ConversationIds, c.ID)
+	r.p.ConversationIds = append(r.p.ConversationIds, c.After.ID)
 	r.p.Groups = append(r.p.Groups, u.Group)
 	r.p.Seqs = append(r.p.Seqs, integer(u.Seq))
 	r.p.Starts = append(r.p.Starts, integer(u.Start))
 	r.p.Ends = append(r.p.Ends, integer(u.End))
+	r.p.Pieces = append(r.p.Pieces, storedPiece(c.Messages[u.Seq].Text, u))
 	r.p.Embeddings = append(r.p.Embeddings, vector.content)
 	r.p.Generations = append(r.p.Generations, vector.generation)
 	if r.bytes >= insertBytes || len(r.p.Seqs) >= insertRows {
 		return r.flush(ctx)
 	}
 	return nil
+}
+
+// longMessage is the length from which on the units of a message are stored with their text, in bytes. A search may read the message of each
+// of its candidates if it is shorter.
+const longMessage = 16 << 10
+
+// storedPiece returns the text of a unit of a long message, otherwise nothing.
+func storedPiece(message string, u retrieve.Unit) string {
+	if len(message) < longMessage {
+		return ""
+	}
+	return message[u.Start:u.End]
 }
 
 // text returns the index of a text, which the statement contains once.

@@ -138,13 +138,17 @@ func (d *DB) HasPlatform(ctx context.Context, scope tenant.Scope, names []string
 // Passages implements chat.PassageStore. It omits positions in conversations
 // that are not active.
 func (d *DB) Passages(ctx context.Context, scope tenant.Scope, positions []chat.Position, around int) ([]chat.Passage, error) {
-	p := db.PassagesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Around: integer(around), Most: integer(2*around + 1), Bytes: chat.MaxContext}
+	p := db.PassagesParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Around: integer(around), Most: integer(2*around + 1),
+		Bytes: chat.MaxContext(len(positions)),
+	}
 	var known []chat.Position
 	for _, at := range positions {
 		if id, ok := parseID(at.Conversation); ok && at.Start >= 0 && at.Start < at.End {
 			known = append(known, at)
 			p.Ids, p.Seqs = append(p.Ids, id), append(p.Seqs, integer(at.Index))
 			p.Starts, p.Ends = append(p.Starts, integer(at.Start)), append(p.Ends, integer(at.End))
+			p.Units = append(p.Units, int64(at.Unit))
 		}
 	}
 	var rows []db.PassagesRow

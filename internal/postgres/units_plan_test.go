@@ -148,10 +148,10 @@ func TestPassagesReadsFewRows(t *testing.T) {
 		}
 	}
 	conn := session(t, d, scope)
-	exec(t, conn, "prepare passages (uuid, bigint, uuid[], int[], int[], int[], int, int, bigint) as "+strings.ReplaceAll(
-		namedQuery(t, "messages.sql", "Passages", "tenant_id", "user_id", "ids", "seqs", "starts", "ends", "around", "most", "bytes"), "sqlc.embed(c)", "c.*"))
+	exec(t, conn, "prepare passages (uuid, bigint, uuid[], int[], int[], int[], bigint[], int, int, bigint) as "+strings.ReplaceAll(
+		namedQuery(t, "messages.sql", "Passages", "tenant_id", "user_id", "ids", "seqs", "starts", "ends", "units", "around", "most", "bytes"), "sqlc.embed(c)", "c.*"))
 	forEachPlan(t, b, conn, "units, messages, conversations", func(plans string) {
-		statement := fmt.Sprintf("execute passages ('%s', %d, '{%s}', '{5,5,5,5,5}', '{0,0,0,0,0}', '{1,1,1,1,1}', %d, %d, 100000)", scope.Tenant, scope.User, strings.Join(ids, ","), around, 2*around+1)
+		statement := fmt.Sprintf("execute passages ('%s', %d, '{%s}', '{5,5,5,5,5}', '{0,0,0,0,0}', '{1,1,1,1,1}', '{0,0,0,0,0}', %d, %d, 100000)", scope.Tenant, scope.User, strings.Join(ids, ","), around, 2*around+1)
 		const want = positions * (2*around + 1)
 		if plan := explain(t, conn, statement); plan.Rows != want {
 			t.Errorf("%s: %v rows, want %d", plans, plan.Rows, want)
@@ -287,8 +287,8 @@ func TestTextsAreConvertedOnce(t *testing.T) {
 	exec(t, conn, "prepare loaded (uuid, bigint[]) as "+namedQuery(t, "units.sql", "LoadUnits", "tenant_id", "ids"))
 	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint, smallint) as "+
 		namedQuery(t, "units.sql", "DescribeUnits", "tenant_id", "user_id", "ids", "group_id", "generation_id"))
-	exec(t, conn, "prepare passages (uuid, bigint, uuid[], int[], int[], int[], int, int, bigint) as "+strings.ReplaceAll(
-		namedQuery(t, "messages.sql", "Passages", "tenant_id", "user_id", "ids", "seqs", "starts", "ends", "around", "most", "bytes"), "sqlc.embed(c)", "c.*"))
+	exec(t, conn, "prepare passages (uuid, bigint, uuid[], int[], int[], int[], bigint[], int, int, bigint) as "+strings.ReplaceAll(
+		namedQuery(t, "messages.sql", "Passages", "tenant_id", "user_id", "ids", "seqs", "starts", "ends", "units", "around", "most", "bytes"), "sqlc.embed(c)", "c.*"))
 	exec(t, conn, "prepare probed (uuid, bigint, smallint, bigint) as "+namedQuery(t, "embedding_migrations.sql", "ProbeUnits", "tenant_id", "user_id", "kind", "most"))
 	list := func(units []retrieve.UnitID) string {
 		return strings.ReplaceAll(strings.Trim(fmt.Sprint(units), "[]"), " ", ",")

@@ -133,11 +133,24 @@ func ChatUnits(group int64, title string, messages []ChatMessage, indexes []int)
 }
 
 // Titled returns the index of the message that is also found by the title of the conversation, or -1 if there is none: the
-// first message with text that is not a system message.
+// first message that begins with text and is not a system message.
 func Titled(messages []ChatMessage) int {
 	return slices.IndexFunc(messages[:min(len(messages), MaxTitled)], func(m ChatMessage) bool {
-		return m.Sender != system && strings.TrimSpace(m.Text) != ""
+		return m.Sender != system && strings.TrimSpace(prefix(m.Text)) != ""
 	})
+}
+
+// maxPrefix is the number of characters with which a message with text begins, blanks included. DescribeUnits reads as many.
+const maxPrefix = 1024
+
+func prefix(text string) string {
+	n := 0
+	for i := range text {
+		if n++; n > maxPrefix {
+			return text[:i]
+		}
+	}
+	return text
 }
 
 // system is the Sender of system messages.

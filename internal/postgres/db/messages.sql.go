@@ -91,16 +91,16 @@ func (q *Queries) DeleteMessageUnits(ctx context.Context, arg DeleteMessageUnits
 const insertChatUnits = `-- name: InsertChatUnits :many
 with words as materialized (
     select t.n, to_tsvector('english', t.text) as tsv
-    from (select generate_subscripts($16::text[], 1) as n, unnest($16::text[]) as text) t
+    from (select generate_subscripts($17::text[], 1) as n, unnest($17::text[]) as text) t
     union all select 0, ''::tsvector
 )
-insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv, embedding, generation_id)
-select $1, $2, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, $3::boolean,
+insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, piece, tsv, embedding, generation_id)
+select $1, $2, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, $3::boolean, nullif(p.piece, ''),
     a.tsv || b.tsv || c.tsv || d.tsv || e.tsv, p.embedding, p.generation_id
 from (select generate_subscripts($4::int[], 1) as n, unnest($5::uuid[]) as conversation_id, unnest($6::bigint[]) as group_id, unnest($4::int[]) as seq,
-    unnest($7::int[]) as span_start, unnest($8::int[]) as span_end,
-    unnest($9::bytea[]) as embedding, unnest($10::smallint[]) as generation_id, unnest($11::int[]) as part1, unnest($12::int[]) as part2,
-    unnest($13::int[]) as part3, unnest($14::int[]) as part4, unnest($15::int[]) as part5) p
+    unnest($7::int[]) as span_start, unnest($8::int[]) as span_end, unnest($9::text[]) as piece,
+    unnest($10::bytea[]) as embedding, unnest($11::smallint[]) as generation_id, unnest($12::int[]) as part1, unnest($13::int[]) as part2,
+    unnest($14::int[]) as part3, unnest($15::int[]) as part4, unnest($16::int[]) as part5) p
 join words a on a.n = p.part1 join words b on b.n = p.part2 join words c on c.n = p.part3
 join words d on d.n = p.part4 join words e on e.n = p.part5
 order by p.n
@@ -116,6 +116,7 @@ type InsertChatUnitsParams struct {
 	Groups          []int64
 	Starts          []int32
 	Ends            []int32
+	Pieces          []string
 	Embeddings      [][]byte
 	Generations     []int16
 	Part1           []int32
@@ -138,6 +139,7 @@ func (q *Queries) InsertChatUnits(ctx context.Context, arg InsertChatUnitsParams
 		arg.Groups,
 		arg.Starts,
 		arg.Ends,
+		arg.Pieces,
 		arg.Embeddings,
 		arg.Generations,
 		arg.Part1,
@@ -295,8 +297,12 @@ func (q *Queries) Openings(ctx context.Context, arg OpeningsParams) ([]OpeningsR
 
 const passages = `-- name: Passages :many
 with positions as materialized (
-    select generate_subscripts($3::uuid[], 1) as n, unnest($3::uuid[]) as id, unnest($7::int[]) as seq,
-        unnest($8::int[]) as span_start, unnest($9::int[]) as span_end
+    select w.n, w.id, w.seq, w.span_start, w.span_end, w.unit, (
+        select convert_to(u.piece, 'UTF8') from units u
+        where u.tenant_id = $1 and u.user_id = $2 and u.id = w.unit and u.conversation_id = w.id and u.seq = w.seq
+        limit 1) as piece
+    from (select generate_subscripts($3::uuid[], 1) as n, unnest($3::uuid[]) as id, unnest($7::int[]) as seq,
+        unnest($8::int[]) as span_start, unnest($9::int[]) as span_end, unnest($10::bigint[]) as unit) w
 ), pieces as materialized (
     select p.n, substring(c.content from p.span_start + 1 for p.span_end - p.span_start) as piece
     from (
@@ -305,13 +311,14 @@ with positions as materialized (
             where o.tenant_id = $1 and o.user_id = $2 and o.conversation_id = t.id and o.seq between t.seq and t.seq
             order by o.seq limit 1), 'UTF8') as content
         from (
-            select id, seq, array_agg(n) as ns, array_agg(span_start) as starts, array_agg(span_end) as ends from positions group by id, seq
+            select id, seq, array_agg(n) as ns, array_agg(span_start) as starts, array_agg(span_end) as ends from positions
+            where piece is null group by id, seq
         ) t offset 0
     ) c
     cross join lateral (select unnest(c.ns) as n, unnest(c.starts) as span_start, unnest(c.ends) as span_end) p
 )
 select p.n::int as n, p.seq::int as position_seq, c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, c.exported_at, m.seq, m.external_id, m.sender, m.tokens, m.created_at,
-    case when m.seq = p.seq then (select x.piece from pieces x where x.n = p.n) end::bytea as piece,
+    case when m.seq = p.seq then coalesce(p.piece, (select x.piece from pieces x where x.n = p.n)) end::bytea as piece,
     octet_length(m.text) as length, case when m.seq <> p.seq then m.text else '' end::text as text
 from positions p
 join conversations c on c.tenant_id = $1 and c.user_id = $2 and c.id = p.id and c.id = any($3::uuid[]) and c.status = 'active'
@@ -338,6 +345,7 @@ type PassagesParams struct {
 	Seqs     []int32
 	Starts   []int32
 	Ends     []int32
+	Units    []int64
 }
 
 type PassagesRow struct {
@@ -368,6 +376,7 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 		arg.Seqs,
 		arg.Starts,
 		arg.Ends,
+		arg.Units,
 	)
 	if err != nil {
 		return nil, err
@@ -469,7 +478,7 @@ with written as materialized (
     cross join lateral (
         select e.conversation_id, e.seq, e.created_at, e.text, convert_to(e.text, 'UTF8') as raw from messages e
         where e.tenant_id = $5 and e.user_id = $6 and e.created_at >= d.day and e.created_at < d.day + interval '24 hours'
-            and e.sender = d.sender
+            and e.sender = d.sender and octet_length(e.text) <= 1048576
         offset 0) o
     cross join lateral (
         select i.span_start from units i
@@ -514,7 +523,7 @@ type QuotedMessagesRow struct {
 }
 
 // Messages of a day of which a unit begins like a quotation, with their units: at most 10 for each beginning. A message
-// without units begins with its text. The messages of the days are read once, however many quotations there are:
+// without units begins with its text. Messages of more than 1 MiB are left out, because all texts of the days are read. The messages of the days are read once, however many quotations there are:
 // "is true" keeps the set of beginnings a hash table, with any plan.
 func (q *Queries) QuotedMessages(ctx context.Context, arg QuotedMessagesParams) ([]QuotedMessagesRow, error) {
 	rows, err := q.db.Query(ctx, quotedMessages,

@@ -560,6 +560,7 @@ type Unit struct {
 	GenerationID     *int16
 	NextEmbedding    []byte
 	NextGenerationID *int16
+	Piece            *string
 }
 
 // The consumption of each tenant. Writers lock this row first, then the row in users

@@ -155,22 +155,22 @@ func (q *Queries) DescribeMemoryUnits(ctx context.Context, arg DescribeMemoryUni
 
 const describeUnits = `-- name: DescribeUnits :many
 with found as materialized (
-    select u.id, u.conversation_id, u.seq, u.span_start, u.span_end, u.embedding, g.sender, g.created_at as at, g.text,
+    select u.id, u.conversation_id, u.seq, u.span_start, u.span_end, u.piece, u.embedding, g.sender, g.created_at as at, case when u.piece is null then g.text end as text,
         case when u.seq < 5 and u.seq = (
             select e.seq from messages e
             where e.tenant_id = $1 and e.user_id = $2 and e.conversation_id = u.conversation_id and e.seq < 5
-                and e.sender <> 'system' and e.text ~ '\S'
+                and e.sender <> 'system' and left(e.text, 1024) ~ '\S'
             order by e.seq limit 1
-        ) and u.span_start = (
-            select e.span_start from units e
+        ) and not exists (
+            select from units e
             where e.tenant_id = $1 and e.user_id = $2 and e.conversation_id = u.conversation_id and e.seq between u.seq and u.seq
-            order by e.seq, e.span_start limit 1
+                and e.span_start < u.span_start
         ) then (
             select o.title from conversations o where o.tenant_id = $1 and o.user_id = $2 and o.id = u.conversation_id limit 1
         ) else '' end as heading
     from unnest($3::bigint[]) w(id)
     cross join lateral (
-        select n.id, n.conversation_id, n.seq, n.span_start, n.span_end,
+        select n.id, n.conversation_id, n.seq, n.span_start, n.span_end, n.piece,
             case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
         from units n
         where n.tenant_id = $1 and n.user_id = $2 and n.id = w.id and n.kind = 2 and n.active
@@ -193,7 +193,7 @@ with found as materialized (
         select t.ids, t.starts, t.ends, convert_to(t.text, 'UTF8') as content
         from (
             select distinct on (conversation_id, seq) text, array_agg(id) over w as ids, array_agg(span_start) over w as starts, array_agg(span_end) over w as ends
-            from found window w as (partition by conversation_id, seq)
+            from found where piece is null window w as (partition by conversation_id, seq)
         ) t offset 0
     ) c
     cross join lateral (select unnest(c.ids) as id, unnest(c.starts) as span_start, unnest(c.ends) as span_end) p
@@ -201,8 +201,8 @@ with found as materialized (
     select conversation_id, seq + d as seq, bool_or(d < 0) as before, bool_or(d > 0) as after
     from found, (values (-1), (1)) v(d) group by 1, 2
 )
-select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, p.piece::text as piece, f.heading::text as heading
-from found f join pieces p on p.id = f.id
+select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, coalesce(f.piece, p.piece)::text as piece, f.heading::text as heading
+from found f left join pieces p on p.id = f.id
 union all
 select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', '', ''
 from positions p
@@ -247,8 +247,8 @@ type DescribeUnitsRow struct {
 }
 
 // The units with their text, and without text the 8 nearest of the message before and of the one after: a message may have tens of
-// thousands. The heading is the title, for the unit to which retrieve.ChatUnits adds it (retrieve.Titled, among the first retrieve.MaxTitled messages).
-// Each text is converted once, however many of its pieces are wanted: it may have megabytes. The offset keeps the conversion out of the join with the pieces.
+// thousands. The heading is the title, for the unit to which retrieve.ChatUnits adds it (retrieve.Titled, among the first retrieve.MaxTitled messages); it reads only the beginning of each message.
+// Units of long messages have their text. Other texts are converted once, however many of their pieces are wanted. The offset keeps the conversion out of the join with the pieces.
 // Without statistics, as after an import, every index seems equally good to the planner, or better if it is smaller,
 // and it may read all messages of the user for each unit. Sorting by seq, with "between"
 // because a constant needs no sorting, makes it choose the index that ends with seq. The smaller one, of times, has a condition
@@ -464,11 +464,11 @@ func (q *Queries) LiveUnitsOf(ctx context.Context, arg LiveUnitsOfParams) ([]int
 const loadUnits = `-- name: LoadUnits :many
 with found as materialized (
     select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id) as owner, u.seq, u.span_start, u.span_end,
-        u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, o.sender, o.at, o.text
+        u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, u.piece, o.sender, o.at, case when u.piece is null then o.text end as text
     from (select distinct unnest($1::bigint[]) as id) w
     cross join lateral (
         select n.id, n.user_id, n.kind, n.group_id, n.memory_id, n.conversation_id, n.seq, n.span_start, n.span_end,
-            n.embedding, n.generation_id, n.next_embedding, n.next_generation_id
+            n.embedding, n.generation_id, n.next_embedding, n.next_generation_id, n.piece
         from units n where n.tenant_id = $2 and n.id between w.id and w.id and n.active
         order by n.id limit 1
     ) u
@@ -486,14 +486,14 @@ with found as materialized (
         select t.ids, t.starts, t.ends, convert_to(t.text, 'UTF8') as content
         from (
             select distinct on (user_id, kind, owner, seq) text, array_agg(id) over w as ids, array_agg(span_start) over w as starts, array_agg(span_end) over w as ends
-            from found window w as (partition by user_id, kind, owner, seq)
+            from found where piece is null window w as (partition by user_id, kind, owner, seq)
         ) t offset 0
     ) c
     cross join lateral (select unnest(c.ids) as id, unnest(c.starts) as span_start, unnest(c.ends) as span_end) p
 )
 select f.id, f.user_id, f.kind, f.group_id, f.owner::text as owner, f.seq, f.span_start, f.span_end,
-    f.embedding, f.generation_id, f.next_embedding, f.next_generation_id, f.sender, f.at, p.piece::text as piece
-from found f join pieces p on p.id = f.id
+    f.embedding, f.generation_id, f.next_embedding, f.next_generation_id, f.sender, f.at, coalesce(f.piece, p.piece)::text as piece
+from found f left join pieces p on p.id = f.id
 `
 
 type LoadUnitsParams struct {

@@ -30,11 +30,11 @@ with words as materialized (
     from (select generate_subscripts(@texts::text[], 1) as n, unnest(@texts::text[]) as text) t
     union all select 0, ''::tsvector
 )
-insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv, embedding, generation_id)
-select @tenant_id, @user_id, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, @active::boolean,
+insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, piece, tsv, embedding, generation_id)
+select @tenant_id, @user_id, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, @active::boolean, nullif(p.piece, ''),
     a.tsv || b.tsv || c.tsv || d.tsv || e.tsv, p.embedding, p.generation_id
 from (select generate_subscripts(@seqs::int[], 1) as n, unnest(@conversation_ids::uuid[]) as conversation_id, unnest(@groups::bigint[]) as group_id, unnest(@seqs::int[]) as seq,
-    unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end,
+    unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end, unnest(@pieces::text[]) as piece,
     unnest(@embeddings::bytea[]) as embedding, unnest(@generations::smallint[]) as generation_id, unnest(@part1::int[]) as part1, unnest(@part2::int[]) as part2,
     unnest(@part3::int[]) as part3, unnest(@part4::int[]) as part4, unnest(@part5::int[]) as part5) p
 join words a on a.n = p.part1 join words b on b.n = p.part2 join words c on c.n = p.part3
@@ -52,8 +52,12 @@ returning id, seq, span_start, span_end, embedding, generation_id;
 -- bytes together: a message may have megabytes, and may be at many positions. For the pieces, see DescribeUnits. The limit prevents plans that
 -- read all messages of the user and, once there are statistics, the ids those that read all conversations.
 with positions as materialized (
-    select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@seqs::int[]) as seq,
-        unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end
+    select w.*, (
+        select convert_to(u.piece, 'UTF8') from units u
+        where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = w.unit and u.conversation_id = w.id and u.seq = w.seq
+        limit 1) as piece
+    from (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@seqs::int[]) as seq,
+        unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end, unnest(@units::bigint[]) as unit) w
 ), pieces as materialized (
     select p.n, substring(c.content from p.span_start + 1 for p.span_end - p.span_start) as piece
     from (
@@ -62,13 +66,14 @@ with positions as materialized (
             where o.tenant_id = @tenant_id and o.user_id = @user_id and o.conversation_id = t.id and o.seq between t.seq and t.seq
             order by o.seq limit 1), 'UTF8') as content
         from (
-            select id, seq, array_agg(n) as ns, array_agg(span_start) as starts, array_agg(span_end) as ends from positions group by id, seq
+            select id, seq, array_agg(n) as ns, array_agg(span_start) as starts, array_agg(span_end) as ends from positions
+            where piece is null group by id, seq
         ) t offset 0
     ) c
     cross join lateral (select unnest(c.ns) as n, unnest(c.starts) as span_start, unnest(c.ends) as span_end) p
 )
 select p.n::int as n, p.seq::int as position_seq, sqlc.embed(c), m.seq, m.external_id, m.sender, m.tokens, m.created_at,
-    case when m.seq = p.seq then (select x.piece from pieces x where x.n = p.n) end::bytea as piece,
+    case when m.seq = p.seq then coalesce(p.piece, (select x.piece from pieces x where x.n = p.n)) end::bytea as piece,
     octet_length(m.text) as length, case when m.seq <> p.seq then m.text else '' end::text as text
 from positions p
 join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = p.id and c.id = any(@ids::uuid[]) and c.status = 'active'
@@ -93,7 +98,7 @@ order by conversation_id, sender <> 'human', seq;
 
 -- name: QuotedMessages :many
 -- Messages of a day of which a unit begins like a quotation, with their units: at most 10 for each beginning. A message
--- without units begins with its text. The messages of the days are read once, however many quotations there are:
+-- without units begins with its text. Messages of more than 1 MiB are left out, because all texts of the days are read. The messages of the days are read once, however many quotations there are:
 -- "is true" keeps the set of beginnings a hash table, with any plan.
 with written as materialized (
     select d.day, d.sender, o.conversation_id, o.seq, o.created_at, o.text, ltrim(substring(o.raw from x.span_start + 1 for 60), '\x20090d0a'::bytea) as start
@@ -101,7 +106,7 @@ with written as materialized (
     cross join lateral (
         select e.conversation_id, e.seq, e.created_at, e.text, convert_to(e.text, 'UTF8') as raw from messages e
         where e.tenant_id = @tenant_id and e.user_id = @user_id and e.created_at >= d.day and e.created_at < d.day + interval '24 hours'
-            and e.sender = d.sender
+            and e.sender = d.sender and octet_length(e.text) <= 1048576
         offset 0) o
     cross join lateral (
         select i.span_start from units i
