@@ -53,6 +53,10 @@ func (s *Server) checkAccess(required tenant.Access) func(huma.Context, func(hum
 		if err == nil && who.Application != nil && required != tenant.AccessAdmin && ctx.Header(headerUser) == "" {
 			err = errUserRequired
 		}
+		setReads(fiberCtx(ctx), required)
+		if err == nil {
+			err = s.begin(acting, who)
+		}
 		if err != nil {
 			s.abort(ctx, err)
 			return

@@ -11,7 +11,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 const (
@@ -80,8 +79,7 @@ func (s *Server) jsonBody(ctx huma.Context, next func(huma.Context)) {
 		s.abort(ctx, tooLarge(limit))
 		return
 	}
-	who, _ := ctx.Context().Value(identityKey{}).(tenant.Identity)
-	defer s.countBody(fiberCtx(ctx), who.Scope)()
+	countBody(fiberCtx(ctx))
 	keyed, reader, err := withIdempotencyKey(ctx, b)
 	if err != nil {
 		s.abort(ctx, err)

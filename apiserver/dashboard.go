@@ -46,8 +46,10 @@ func (dashboardServer) Body(c *fiber.Ctx) io.Reader {
 
 // Allow implements dashboard.Server.
 func (e dashboardServer) Allow(ctx context.Context, who tenant.Identity) error {
-	_, err := e.permit(ctx, who)
-	return err
+	if _, err := e.permit(ctx, who); err != nil {
+		return err
+	}
+	return e.begin(ctx, who)
 }
 
 // HTTPError implements dashboard.Server.

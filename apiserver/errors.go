@@ -83,6 +83,9 @@ const incompleteBody = "incomplete request body"
 // defaultRetry is the Retry-After of errors that specify none.
 const defaultRetry = 5 * time.Second
 
+// requestTooLong is the message for a request that was not finished within its deadline.
+const requestTooLong = "request timed out; try again"
+
 // requestTimeout is the message for a request whose headers or body stalled.
 const requestTimeout = "request timed out; send it again"
 
@@ -132,11 +135,15 @@ func (s *Server) httpError(ctx context.Context, err error, names map[string]stri
 	if !errors.As(err, &f) {
 		f = &fault.Error{Kind: fault.Internal, Err: err}
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			f = &fault.Error{Kind: fault.Unavailable, Message: "request timed out; try again", Err: err}
+			f = &fault.Error{Kind: fault.Unavailable, Message: requestTooLong, Err: err}
 		}
 	}
 	if errors.Is(err, tenant.ErrUserErased) {
 		f = &fault.Error{Kind: fault.Unavailable, Message: f.Message, Err: err}
+	}
+	if f.Kind == fault.Unavailable && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		// Whatever the request waited for last may be available.
+		f = &fault.Error{Kind: fault.Unavailable, Message: requestTooLong, RetryAfter: f.RetryAfter, Err: err}
 	}
 	f = f.WithFieldNames(names)
 	status := statuses[f.Kind]
@@ -244,7 +251,9 @@ func humaError(ctx huma.Context, status int, msg string, errs ...error) huma.Sta
 		// huma's only 500 here: the body could not be read. It exceeded a limit of the
 		// server, or the client disconnected or sent malformed chunks.
 		if f, ok := errors.AsType[*fault.Error](errors.Join(errs...)); ok {
-			ctx.SetHeader(fiber.HeaderRetryAfter, retryAfter(f.RetryAfter)) // huma ignores the error's headers here
+			if f.RetryAfter > 0 {
+				ctx.SetHeader(fiber.HeaderRetryAfter, retryAfter(f.RetryAfter)) // huma ignores the error's headers here
+			}
 			return newError(statuses[f.Kind], f.Message)
 		}
 		return newError(http.StatusBadRequest, incompleteBody)

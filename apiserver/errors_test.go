@@ -163,3 +163,19 @@ func TestBulkDeleteWithoutTheDatabase(t *testing.T) {
 		t.Errorf("body %s", got.body)
 	}
 }
+
+// A request that was not finished within its deadline is not an error of what it waited for last: large requests of mem0
+// clients ended with "the database is unavailable".
+func TestDeadlineIsNotAnErrorOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	failed := &fault.Error{Kind: fault.Unavailable, Message: tenant.DatabaseUnavailable}
+	if got := h.toHTTPError(late, failed).Message; got != requestTooLong {
+		t.Errorf("after the deadline: %q, want %q", got, requestTooLong)
+	}
+	if got := h.toHTTPError(t.Context(), failed).Message; got != tenant.DatabaseUnavailable {
+		t.Errorf("before the deadline: %q, want %q", got, tenant.DatabaseUnavailable)
+	}
+}

@@ -1,9 +1,8 @@
 package apiserver
 
 import (
+	"bytes"
 	"io"
-	"sync"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -12,57 +11,28 @@ import (
 )
 
 const (
-	// maxIntake and maxUserIntake are the most bytes of JSON bodies in memory, of all
-	// requests and of one user's. Decoding needs up to five times as much. A user's
-	// share has room for one body of the largest size.
-	maxIntake     = 128 << 20
-	maxUserIntake = 64 << 20
-	// maxValues is the most values of a JSON body. A value of two bytes, such as {},
-	// needs a hundred bytes of memory. A conversation within the token limit has fewer.
+	// maxMemory and maxUserMemory are the most bytes of JSON bodies, of texts that are read to make responses, and
+	// of responses that are not sent yet: of all requests and of one user's. Decoding and encoding need up to
+	// five times as much. A user's share has room for one body of the largest size.
+	maxMemory     = 128 << 20
+	maxUserMemory = 64 << 20
+	// maxValues is the most values of a JSON body. A conversation within the token limit has fewer.
 	maxValues = 500_000
+	// valueBytes is the memory of a decoded JSON value. A value of two bytes, such as {}, needs as much.
+	valueBytes = 100
 )
 
-// intake limits the bytes of JSON bodies that are in memory at a time.
-type intake struct {
-	mu    sync.Mutex
-	total int64
-	users map[tenant.Scope]int64
-}
+func newMemory() *tenant.Budget { return tenant.NewBudget(maxMemory, maxUserMemory) }
 
-func newIntake() *intake { return &intake{users: map[tenant.Scope]int64{}} }
-
-// add counts received bytes of a user.
-func (in *intake) add(who tenant.Scope, n int64) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	switch {
-	case in.users[who]+n > maxUserIntake:
-		return &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Second,
-			Message: "too many large requests at the same time; try again when they have finished"}
-	case in.total+n > maxIntake:
-		return &fault.Error{Kind: fault.Unavailable, RetryAfter: time.Second, Message: "the server is receiving too much data; try again"}
-	}
-	in.total += n
-	in.users[who] += n
-	return nil
-}
-
-func (in *intake) remove(who tenant.Scope, n int64) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.total -= n
-	if in.users[who] -= n; in.users[who] == 0 {
-		delete(in.users, who)
-	}
-}
-
-// intakeReader counts what is read of a body. It fails at a limit.
+// intakeReader counts what is read of a JSON body: its bytes, or the memory of its values if it is more. It fails at a
+// limit, so that a body of too many values is not even read.
 type intakeReader struct {
 	io.Reader
 
-	intake *intake
-	who    tenant.Scope
-	read   int64
+	use    *tenant.MemoryUse
+	read   int64 // bytes
+	weight int64 // counted
+	values valueCounter
 }
 
 // Read reads and counts.
@@ -71,43 +41,85 @@ func (r *intakeReader) Read(p []byte) (int, error) {
 	if n == 0 {
 		return n, err //nolint:wrapcheck // compared by the reader
 	}
-	if err := r.intake.add(r.who, int64(n)); err != nil {
-		return 0, err
-	}
 	r.read += int64(n)
+	if r.values.count(p[:n]); r.values.n > maxValues {
+		return 0, fault.New(fault.Invalid, "the body must have at most %d JSON values", maxValues)
+	}
+	weight := max(r.read, r.values.n*valueBytes)
+	if err := r.use.Add(weight - r.weight); err != nil {
+		return 0, err //nolint:wrapcheck // compared by the reader
+	}
+	r.weight = weight
 	return n, err //nolint:wrapcheck // compared by the reader
 }
 
-// countBody counts what is read of a request's body, until the returned function is called
-// when the request is finished.
-func (s *Server) countBody(c *fiber.Ctx, who tenant.Scope) (release func()) {
-	b := requestBody(c)
-	if b == nil {
-		return func() {}
+// countBody counts what is read of a request's JSON body until the response is sent.
+func countBody(c *fiber.Ctx) {
+	if b := requestBody(c); b != nil {
+		b.stream = &intakeReader{Reader: b.stream, use: tenant.MemoryUseOf(c.UserContext())}
 	}
-	counted := &intakeReader{Reader: b.stream, intake: s.intake, who: who}
-	b.stream = counted
-	return counted.release
 }
 
-// release returns the counted bytes when the request is finished.
-func (r *intakeReader) release() { r.intake.remove(r.who, r.read) }
+// valueCounter counts the values of JSON: the starts of objects and arrays, and commas.
+type valueCounter struct {
+	n       int64
+	quoted  bool
+	escaped bool // the next character is part of an escape
+}
 
-// hasTooManyValues reports whether JSON has more than maxValues values. It counts the
-// starts of objects and arrays, and commas.
-func hasTooManyValues(data []byte) bool {
-	values, quoted := 0, false
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '"':
-			quoted = !quoted
-		case '\\':
-			i++ // only valid inside a string
-		case '{', '[', ',':
-			if !quoted {
-				values++
-			}
+// count counts the values of the next bytes.
+func (v *valueCounter) count(data []byte) {
+	for _, c := range data {
+		switch {
+		case v.escaped:
+			v.escaped = false
+		case c == '"':
+			v.quoted = !v.quoted
+		case c == '\\':
+			v.escaped = true // only valid inside a string
+		case !v.quoted && (c == '{' || c == '[' || c == ','):
+			v.n++
 		}
 	}
-	return values > maxValues
+}
+
+// holdResponse counts the body of a response until it is sent, instead of what was read to make it, and reports whether
+// it does: otherwise the request is finished. If there is no room for the response of a request that only reads, an error
+// replaces it.
+func (s *Server) holdResponse(c *fiber.Ctx, use *tenant.MemoryUse) bool {
+	res := c.Response()
+	if res.IsBodyStream() || len(res.Body()) <= tenant.FreeMemory { // a stream is sent in blocks
+		return false
+	}
+	body := res.Body()
+	if err := use.Set(int64(len(body)), !onlyReads(c)); err != nil {
+		_ = s.handleError(c, err)
+		return false
+	}
+	res.SwapBody(nil) // does not return a body that the handler sent without copying it
+	res.SetBodyStream(&heldBody{bytes.NewReader(body), use}, len(body))
+	return true
+}
+
+// heldBody is the body of a response, which is counted until it is sent or the connection is closed.
+type heldBody struct {
+	*bytes.Reader
+
+	use *tenant.MemoryUse
+}
+
+// Close is called when the body was sent, or cannot be sent.
+func (b *heldBody) Close() error {
+	b.use.Release()
+	return nil
+}
+
+// setReads records that the request changes nothing.
+func setReads(c *fiber.Ctx, required tenant.Access) {
+	c.Locals(localReads, required == tenant.AccessRead)
+}
+
+func onlyReads(c *fiber.Ctx) bool {
+	reads, ok := c.Locals(localReads).(bool)
+	return !ok && c.Method() == fiber.MethodGet || reads
 }

@@ -3,10 +3,14 @@ package apiserver
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -22,29 +26,77 @@ func TestBodiesOfManyValuesAreRejected(t *testing.T) {
 	}
 }
 
-func TestHasTooManyValues(t *testing.T) {
+// Values are counted across the blocks in which a body is read, and not in texts.
+func TestValuesAreCounted(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason, json string
-		want         bool
+		want         int64
 	}{
-		"Few":     {"Bodies of usual size pass.", `{"a":[1,2,{"b":null}]}`, false},
-		"Text":    {"Text is one value, whatever it contains.", `{"a":"` + strings.Repeat(`{[,\"`, maxValues) + `"}`, false},
-		"Objects": {"Empty objects are cheap to send.", "[" + strings.Repeat("{},", maxValues) + "{}]", true},
-		"Numbers": {"So are numbers.", "[" + strings.Repeat("1,", maxValues) + "1]", true},
-		"Nested":  {"So are lists in lists.", strings.Repeat("[", maxValues+1), true},
+		"Few":     {"Objects, arrays and commas count.", `{"a":[1,2,{"b":null}]}`, 5},
+		"Text":    {"A text is one value, whatever it contains.", `{"a":"` + strings.Repeat(`{[,\"`, 9) + `\\"}`, 1},
+		"Objects": {"Empty objects are cheap to send.", "[" + strings.Repeat("{},", 9) + "{}]", 20},
+		"Numbers": {"So are numbers.", "[" + strings.Repeat("1,", 9) + "1]", 10},
+		"Nested":  {"So are lists in lists.", strings.Repeat("[", 9), 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := hasTooManyValues([]byte(tc.json)); got != tc.want {
-				t.Errorf("%s Got %t, want %t", tc.reason, got, tc.want)
+			for size := range len(tc.json) {
+				var v valueCounter
+				for block := range slices.Chunk([]byte(tc.json), size+1) {
+					v.count(block)
+				}
+				if v.n != tc.want {
+					t.Errorf("%s Got %d in blocks of %d bytes, want %d", tc.reason, v.n, size+1, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// A body of too many values is refused while it is read. Three bodies of 45 MiB with {},{},… were read completely before
+// their values were counted, which raised the memory of the process from 72 to 403 MiB.
+func TestBodyOfManyValuesIsNotReadCompletely(t *testing.T) {
+	t.Parallel()
+	body := strings.NewReader(strings.Repeat("{},", ingestBody/3))
+	r := &intakeReader{Reader: body, use: newMemory().NewMemoryUse()}
+	if _, err := io.Copy(io.Discard, r); !fault.Is(err, fault.Invalid) {
+		t.Errorf("reading: %v, want an invalid body", err)
+	}
+	if read := ingestBody - body.Len(); read > 3*maxValues {
+		t.Errorf("%d bytes were read, want at most those of %d values", read, maxValues)
+	}
+}
+
+// A value counts with the memory that it needs when it is decoded.
+func TestValuesCountWithTheirMemory(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		body string
+		want int64
+	}{
+		"Values": {strings.Repeat("{},", 10_000), 20_000*valueBytes - tenant.FreeMemory},
+		"Text":   {`"` + strings.Repeat("x", 1<<20) + `"`, 1<<20 + 2 - tenant.FreeMemory},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			memory := newMemory()
+			use := memory.NewMemoryUse()
+			if _, err := io.Copy(io.Discard, &intakeReader{Reader: strings.NewReader(tc.body), use: use}); err != nil {
+				t.Fatal(err)
+			}
+			if got := memory.Used(); got != tc.want {
+				t.Errorf("%d bytes are counted, want %d", got, tc.want)
+			}
+			if use.Release(); memory.Used() != 0 {
+				t.Errorf("%d bytes are counted after the request, want none", memory.Used())
 			}
 		})
 	}
 }
 
 // Bodies in memory are limited for a user and in total, in every API, and a finished request
-// returns its share.
+// returns its share. Requests of usual size are always served.
 func TestIntakeIsLimited(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]struct{ path, body, want string }{
@@ -55,16 +107,10 @@ func TestIntakeIsLimited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newTestServer(t)
-			alice := h.stores.known[tenant.HashSecret(h.alice)].Scope
-			fill := func(who tenant.Scope, n int64) {
+			large := strings.Repeat(" ", 2*tenant.FreeMemory) + r.body
+			expect := func(body string, status int, message string) {
 				t.Helper()
-				if err := h.intake.add(who, n); err != nil {
-					t.Fatal(err)
-				}
-			}
-			expect := func(status int, message string) {
-				t.Helper()
-				got := h.call(t, h.alice, "POST", r.path, r.body)
+				got := h.call(t, h.alice, "POST", r.path, body)
 				if got.status != status || !strings.Contains(got.body, message) {
 					t.Errorf("%d %s, want %d with %q", got.status, got.body, status, message)
 				}
@@ -72,38 +118,103 @@ func TestIntakeIsLimited(t *testing.T) {
 					t.Errorf("status %d with Retry-After %q", got.status, got.header.Get("Retry-After"))
 				}
 			}
-			fill(alice, maxUserIntake)
-			expect(http.StatusTooManyRequests, "too many large requests at the same time")
-			h.intake.remove(alice, maxUserIntake)
-			expect(http.StatusOK, r.want)
-			fill(tenant.Scope{Tenant: "four"}, maxUserIntake)
-			fill(tenant.Scope{Tenant: "five"}, maxUserIntake)
-			expect(http.StatusServiceUnavailable, "the server is receiving too much data")
-			h.intake.remove(tenant.Scope{Tenant: "four"}, maxUserIntake)
-			expect(http.StatusOK, r.want)
-			h.intake.remove(tenant.Scope{Tenant: "five"}, maxUserIntake)
-			if h.intake.total != 0 || len(h.intake.users) != 0 {
-				t.Errorf("%d bytes of %d users are counted after all requests, want none", h.intake.total, len(h.intake.users))
-			}
+			release := h.fillMemory(t, h.stores.known[tenant.HashSecret(h.alice)].Scope)
+			expect(large, http.StatusTooManyRequests, "too many large requests at the same time")
+			expect(r.body, http.StatusOK, r.want)
+			release()
+			expect(large, http.StatusOK, r.want)
+			four := h.fillMemory(t, tenant.Scope{Tenant: "four"})
+			five := h.fillMemory(t, tenant.Scope{Tenant: "five"})
+			expect(large, http.StatusServiceUnavailable, "the server is transferring too much data")
+			expect(r.body, http.StatusOK, r.want)
+			four()
+			expect(large, http.StatusOK, r.want)
+			five()
+			h.awaitNoMemory(t)
 		})
 	}
 }
 
-// What a rejected body read is returned as well.
-func TestIntakeOfRejectedBodyIsReturned(t *testing.T) {
-	t.Parallel()
-	in := newIntake()
-	who := tenant.Scope{Tenant: "one"}
-	r := &intakeReader{Reader: strings.NewReader(strings.Repeat("x", 100)), intake: in, who: who}
-	if err := in.add(who, maxUserIntake-50); err != nil {
+// fillMemory uses the whole share of a user.
+func (h *testServer) fillMemory(t *testing.T, who tenant.Scope) (release func()) {
+	t.Helper()
+	use := h.memory.NewMemoryUse()
+	use.SetUser(who)
+	if err := use.Add(maxUserMemory + tenant.FreeMemory); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.CopyBuffer(io.Discard, io.LimitReader(r, 100), make([]byte, 30)); err == nil {
-		t.Error("a body above the limit was read")
+	return use.Release
+}
+
+// awaitNoMemory waits until no request uses memory: the last response may have arrived before its body is released.
+func (h *testServer) awaitNoMemory(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for h.memory.Used() != 0 {
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		}
 	}
-	r.release()
-	in.remove(who, maxUserIntake-50)
-	if in.total != 0 {
-		t.Errorf("%d bytes are counted, want 0", in.total)
+}
+
+// Responses that clients do not read use memory of a limited size, which is free as soon as a client disconnects. 25
+// connections that requested a conversation of 31 MiB raised the memory of the process from 1,071 to 3,709 MiB.
+func TestUnreadResponsesAreLimited(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	const fitting, size = 3, 20 << 20
+	path := h.fill(t, h.alice).Replace("/api/chat-history/conversation?conversationId=$c")
+	u, end, err := h.stores.begin(h.stores.known[tenant.HashSecret(h.alice)].Scope)
+	for _, messages := range u.messages {
+		messages[0].Text = strings.Repeat("x", size)
+	}
+	if end(); err != nil {
+		t.Fatal(err)
+	}
+	var unread []net.Conn
+	for range fitting {
+		conn := h.dial(t)
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", path, h.alice); err != nil {
+			t.Fatal(err)
+		}
+		start := make([]byte, len("HTTP/1.1 200"))
+		if _, err := io.ReadFull(conn, start); err != nil || string(start) != "HTTP/1.1 200" {
+			t.Fatalf("%s %v", start, err)
+		}
+		unread = append(unread, conn)
+	}
+	if used := h.memory.Used(); used < fitting*(size-tenant.FreeMemory) {
+		t.Errorf("%d bytes are counted for %d responses of %d bytes that are not sent", used, fitting, size)
+	}
+	got := h.call(t, h.alice, "GET", path, "")
+	if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
+		t.Errorf("one more response: %d %.200s, want 429 with Retry-After", got.status, got.body)
+	}
+	h.ok(t, h.alice, "GET", "/api/buckets", "")
+	for _, conn := range unread {
+		_ = conn.Close()
+	}
+	h.awaitNoMemory(t)
+	h.ok(t, h.alice, "GET", path, "")
+}
+
+// A change that was made is acknowledged, however much its response adds to the memory in use.
+func TestResponsesOfChangesAreSent(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	defer h.fillMemory(t, h.stores.known[tenant.HashSecret(h.alice)].Scope)()
+	var messages []string
+	for i := range 20 {
+		messages = append(messages, fmt.Sprintf(`{"role":"user","content":"%d%s"}`, i, strings.Repeat("\x7f", 700)))
+	}
+	body := `{"infer":false,"user_id":"alice","messages":[` + strings.Join(messages, ",") + `]}`
+	if len(body) > tenant.FreeMemory {
+		t.Fatalf("the body has %d bytes", len(body))
+	}
+	if got := h.call(t, h.alice, "POST", "/mem0/v3/memories/add/", body); got.status != http.StatusOK || len(got.body) <= tenant.FreeMemory {
+		t.Errorf("%d with %d bytes: %.200s", got.status, len(got.body), got.body)
 	}
 }

@@ -22,9 +22,6 @@ func decodeJSON(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return errors.New("the body must be valid UTF-8")
 	}
-	if hasTooManyValues(data) {
-		return fault.New(fault.Invalid, "the body must have at most %d JSON values", maxValues)
-	}
 	err := json.Unmarshal(data, v)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		given, _, _ := strings.Cut(e.Value, " ")

@@ -69,7 +69,10 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		defer s.countBody(c, who.Scope)()
+		if err := s.begin(ctx, who); err != nil {
+			return err
+		}
+		countBody(c)
 		body, err := readJSON(c, defaultBody)
 		if err != nil {
 			return err

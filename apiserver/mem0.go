@@ -61,13 +61,17 @@ func (s *Server) callMem0(c *fiber.Ctx, route mem0.Route) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	setReads(c, route.Access)
+	if err := s.begin(ctx, who); err != nil {
+		return nil, err
+	}
 	query, err := url.ParseQuery(string(c.Request().URI().QueryString()))
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "the query of the URL must be percent-encoded")
 	}
 	var body []byte
 	if route.Body {
-		defer s.countBody(c, who.Scope)()
+		countBody(c)
 		if body, err = readJSON(c, defaultBody); err != nil {
 			return nil, err
 		}

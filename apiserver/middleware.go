@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
@@ -25,6 +26,7 @@ const (
 	maxRequestID     = 128
 	localRoute       = "mnemo.route" // the matched route pattern, for metrics
 	localBody        = "mnemo.body"  // the request *body
+	localReads       = "mnemo.reads" // whether the request changes nothing
 	unmatched        = "unmatched"
 	methodNotAllowed = "method not allowed; see the Allow header"
 	internalError    = "internal error; details are logged under the request ID"
@@ -51,7 +53,15 @@ func (s *Server) middleware(c *fiber.Ctx) error {
 	ctx, metered := withMetered(ctx)
 	ctx, span := startSpan(ctx, c)
 	defer span.End()
-	c.SetUserContext(ctx)
+	use, work := s.memory.NewMemoryUse(), &work{bulk: isBulk(c)}
+	defer work.end()
+	c.SetUserContext(context.WithValue(tenant.WithMemoryUse(ctx, use), workKey{}, work))
+	held := false
+	defer func() {
+		if !held {
+			use.Release()
+		}
+	}()
 
 	if err := s.next(c); err != nil {
 		if err := s.handleError(c, err); err != nil {
@@ -60,6 +70,7 @@ func (s *Server) middleware(c *fiber.Ctx) error {
 	}
 	setDegraded(c, failed.Stages())
 	closeUnread(c)
+	held = s.holdResponse(c, use)
 	s.countRequest(ctx, c, metered)
 
 	route, ok := c.Locals(localRoute).(string)

@@ -107,8 +107,11 @@ type Server struct {
 	metrics *metrics
 	limiter *limiter
 	conns   *conns
-	intake  *intake
-	origin  allowedOrigins
+	memory  *tenant.Budget
+	turns   *turns
+	// bulkTurns are those of requests with a large body, which also need one of turns.
+	bulkTurns *turns
+	origin    allowedOrigins
 	// stopping is closed when Shutdown begins, to end event streams.
 	stopping chan struct{}
 	exports  *exports
@@ -134,7 +137,8 @@ func New(c Config) *Server {
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
 	s := &Server{Config: c.revoking(), metrics: newMetrics(c.Registry, c.Cache), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
 	s.conns = newConns(c.Registry, s.trusts)
-	s.intake = newIntake()
+	s.memory = newMemory()
+	s.turns, s.bulkTurns = newTurns(maxUserRequests), newTurns(maxUserBulk)
 	s.exports = newExports()
 	s.feeds = newFeeds(c.Imports)
 	s.closing, s.close = context.WithCancel(context.Background())

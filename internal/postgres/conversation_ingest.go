@@ -79,6 +79,9 @@ func (w *conversationWriter) plan(ctx context.Context, u chat.Upsert) (chat.Chan
 	before := stored[u.Key()]
 	var messages map[string][]chat.Message
 	if before.ID != "" {
+		if err := tenant.ReserveMemory(ctx, before.Bytes); err != nil {
+			return chat.Change{}, err
+		}
 		if messages, err = listMessages(ctx, w.q, w.scope, before.ID); err != nil {
 			return chat.Change{}, err
 		}

@@ -98,6 +98,9 @@ func (c Conversations) read(
 			return err
 		}
 		out = toConversation(row)
+		if err := tenant.ReserveMemory(ctx, row.Bytes); err != nil {
+			return err
+		}
 		messages, err := listMessages(ctx, q, scope, out.ID)
 		list = messages[out.ID]
 		return err

@@ -40,7 +40,7 @@ func TestUnitsOfLongMessageAreReadWithoutIt(t *testing.T) {
 		most      int64 // blocks
 	}{
 		"Describe": {fmt.Sprintf("execute described ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, args), 2 * int64(len(ids))}, // the beginning of the message, for the title
-		"Load": {fmt.Sprintf("execute loaded ('%s', '{%s}')", scope.Tenant, args), 0},
+		"Load":     {fmt.Sprintf("execute loaded ('%s', '{%s}')", scope.Tenant, args), 0},
 		"Passages": {fmt.Sprintf("execute passages ('%s', %d, '{%s}', '{0}', '{0}', '{6}', '{%d}', 2, 5, 100000)", scope.Tenant, scope.User, out.Conversation.ID, ids[0]), 0},
 	} {
 		if blocks := toastBlocks(t, conn, tc.statement); blocks > tc.most {
