@@ -111,14 +111,14 @@ func atom(text string, at int) (end, cost int) {
 	end = at + size
 	switch {
 	case unicode.IsSpace(r):
-		for end < len(text) {
+		for end < len(text) && end-at < longRun {
 			r, size := utf8.DecodeRuneInString(text[end:])
 			if !unicode.IsSpace(r) {
-				break
+				return end, 0
 			}
 			end += size
 		}
-		return end, 0
+		return end, (end - at) / longRun
 	case isWord(r):
 		return word(text, at)
 	}
@@ -157,9 +157,13 @@ func word(text string, at int) (end, cost int) {
 	return end, (letters + 3) / 4
 }
 
+// longRun is the length in bytes from which on spaces and combining marks, which are no tokens, count as one: a piece with
+// megabytes of them would be part of every result.
+const longRun = 64
+
 // joined moves the end past combining marks of the preceding character.
 func joined(text string, end int) int {
-	for end < len(text) {
+	for start := end; end < len(text) && end-start < longRun; {
 		r, size := utf8.DecodeRuneInString(text[end:])
 		if !unicode.Is(unicode.M, r) && r != '\u200d' {
 			break
@@ -189,7 +193,7 @@ func borderAt(text string, at int) int {
 		return anywhere
 	}
 	lines := 0
-	for at > 0 && unicode.IsSpace(before) {
+	for end := at; at > 0 && end-at < longRun && unicode.IsSpace(before); {
 		if before == '\n' {
 			lines++
 		}

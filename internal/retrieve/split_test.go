@@ -79,3 +79,23 @@ func estimate(text string) int {
 	}
 	return sum
 }
+
+// A piece has at most a few kilobytes, also of characters that are no tokens: a piece of a message with a MiB of spaces had a
+// MiB, and was returned by every search that found it.
+func TestPiecesAreShort(t *testing.T) {
+	t.Parallel()
+	const most = 2 * maxPiece * longRun
+	for _, run := range []string{" ", "\n", "\t", "\u00a0", "\u3000", "\u0301", "\u200b", "\u200d", "e\u0301", "\U000e0100", "x", "\u4e2d"} {
+		text := "a" + strings.Repeat(run, 1<<20/len(run)) + "b"
+		at := 0
+		for _, s := range Split(text) {
+			if s.Start != at || s.End-s.Start > most {
+				t.Fatalf("a text of %q has the piece %d to %d after %d, want at most %d bytes", run, s.Start, s.End, at, most)
+			}
+			at = s.End
+		}
+		if at != len(text) {
+			t.Errorf("the pieces of a text of %q end at %d of %d", run, at, len(text))
+		}
+	}
+}
