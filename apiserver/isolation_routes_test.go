@@ -93,7 +93,12 @@ var absent = map[string]string{
 
 func newIsolationServer(t *testing.T) *isolationServer {
 	t.Helper()
-	x := &isolationServer{stores: openReal(t), spans: tracetest.NewSpanRecorder(), sent: map[string]*tally{}}
+	return newIsolationServerOn(t, openReal(t))
+}
+
+func newIsolationServerOn(t *testing.T, stores realStores) *isolationServer {
+	t.Helper()
+	x := &isolationServer{stores: stores, spans: tracetest.NewSpanRecorder(), sent: map[string]*tally{}}
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(x.spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample()))))
 	public, err := url.Parse("https://mnemo.test")
 	if err != nil {

@@ -10,8 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // The units of a long message are read without the message: a search read 31 MiB for each of its candidates. The other readers of units
@@ -119,4 +121,28 @@ func toastBlocks(t *testing.T, conn *pgxpool.Pool, sql string) (blocks int64) {
 		t.Fatal(err)
 	}
 	return blocks - before
+}
+
+// A conversation is read for a request only if its texts fit into the memory of requests.
+func TestConversationsAreReadWithinTheBudget(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	c := newConversation("a", 0, 1)
+	c.Messages[0].Text = longText(t)
+	id := b.upsert(t, scope, c).Conversation.ID
+	for name, tc := range map[string]struct {
+		budget  int64
+		refused bool
+	}{"Fits": {2 << 20, false}, "Exceeds": {1 << 19, true}} {
+		use := tenant.NewBudget(tc.budget, tc.budget).NewMemoryUse()
+		ctx := tenant.WithMemoryUse(t.Context(), use)
+		if _, _, err := b.Conversations().Get(ctx, scope, id); fault.Is(err, fault.RateLimited) != tc.refused {
+			t.Errorf("%s: reading: %v, want refused = %t", name, err, tc.refused)
+		}
+		_, err := b.Conversations().Upsert(tenant.WithMemoryUse(t.Context(), tenant.NewBudget(tc.budget, tc.budget).NewMemoryUse()), scope, c)
+		if fault.Is(err, fault.RateLimited) != tc.refused {
+			t.Errorf("%s: storing more messages: %v, want refused = %t", name, err, tc.refused)
+		}
+	}
 }
