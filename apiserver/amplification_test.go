@@ -88,7 +88,7 @@ func (x *isolationServer) measure(t *testing.T, owner *participant, route string
 		sent := int64(len(x.send(t, owner, route, r, owner.secrets).raw))
 		fetched := read.Load() - start
 		runtime.ReadMemStats(&after)
-		alloc := int64(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // both are far below the maximum
+		alloc := int64(after.TotalAlloc - before.TotalAlloc)
 		whole := int64(0)
 		if wholeConversation[route] || readsConversation[route] {
 			whole = longMessage + longMessage/8

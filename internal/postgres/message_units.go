@@ -132,8 +132,8 @@ func (r *unitRows) add(ctx context.Context, c chat.Change, u retrieve.Unit, vect
 	return nil
 }
 
-// longMessage is the length from which on the units of a message are stored with their text, in bytes. A search may read the message of each
-// of its candidates if it is shorter.
+// longMessage is the minimum length in bytes of a message whose units are stored with their text. Of a shorter one, a search may read the whole
+// message for each of its candidates.
 const longMessage = 16 << 10
 
 // storedPiece returns the text of a unit of a long message, otherwise nothing.

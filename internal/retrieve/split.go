@@ -157,8 +157,8 @@ func word(text string, at int) (end, cost int) {
 	return end, (letters + 3) / 4
 }
 
-// longRun is the length in bytes from which on spaces and combining marks, which are no tokens, count as one: a piece with
-// megabytes of them would be part of every result.
+// longRun is the number of bytes of spaces or combining marks that count as a token. Shorter runs are no tokens. Without this
+// limit, a piece could have megabytes of them.
 const longRun = 64
 
 // joined moves the end past combining marks of the preceding character.

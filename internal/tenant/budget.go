@@ -75,8 +75,8 @@ func (u *MemoryUse) SetUser(who Scope) {
 	u.who = who
 }
 
-// Add counts n more bytes. It counts nothing and returns RateLimited if the user's share of the budget is used
-// up, Unavailable if the budget is.
+// Add counts n more bytes. If they exceed the user's share of the budget, it returns RateLimited, and if they exceed the
+// budget, Unavailable. Then it counts nothing.
 func (u *MemoryUse) Add(n int64) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
