@@ -49,7 +49,7 @@ type doc struct {
 type handler[I, O any] func(ctx context.Context, who tenant.Identity, in *I) (*O, error)
 
 // add registers a route that requires a token. The order is: authentication, rate
-// limit, scope, body, user of an application key, handler.
+// limit, scope, turn of the user, body, user of an application key, handler.
 func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 	op := d.operation(method, path)
 	op.Security = []map[string][]string{{bearer: {}}}
