@@ -20,6 +20,9 @@ const (
 	maxValues = 500_000
 	// valueBytes is the memory of a decoded JSON value. A value of two bytes, such as {}, needs as much.
 	valueBytes = 100
+	// maxDepth is the most objects and arrays of a JSON body that enclose each other. The deepest field, a filter, needs
+	// fewer than 20.
+	maxDepth = 64
 )
 
 func newMemory() *tenant.Budget { return tenant.NewBudget(maxMemory, maxUserMemory) }
@@ -42,8 +45,8 @@ func (r *intakeReader) Read(p []byte) (int, error) {
 		return n, err //nolint:wrapcheck // compared by the reader
 	}
 	r.read += int64(n)
-	if r.values.count(p[:n]); r.values.n > maxValues {
-		return 0, fault.New(fault.Invalid, "the body must have at most %d JSON values", maxValues)
+	if err := r.values.count(p[:n]); err != nil {
+		return 0, err
 	}
 	weight := max(r.read, r.values.n*valueBytes)
 	if err := r.use.Add(weight - r.weight); err != nil {
@@ -60,15 +63,16 @@ func countBody(c *fiber.Ctx) {
 	}
 }
 
-// valueCounter counts the values of JSON: the starts of objects and arrays, and commas.
+// valueCounter counts the values of JSON before it is parsed: the starts of objects and arrays, and commas.
 type valueCounter struct {
 	n       int64
+	depth   int // objects and arrays that are not closed
 	quoted  bool
 	escaped bool // the next character is part of an escape
 }
 
-// count counts the values of the next bytes.
-func (v *valueCounter) count(data []byte) {
+// count counts the values of the next bytes. It fails if there are more than maxValues, or nested deeper than maxDepth.
+func (v *valueCounter) count(data []byte) error {
 	for _, c := range data {
 		switch {
 		case v.escaped:
@@ -77,10 +81,22 @@ func (v *valueCounter) count(data []byte) {
 			v.quoted = !v.quoted
 		case c == '\\':
 			v.escaped = true // only valid inside a string
-		case !v.quoted && (c == '{' || c == '[' || c == ','):
+		case v.quoted:
+		case c == ',':
 			v.n++
+		case c == '{' || c == '[':
+			v.n++
+			if v.depth++; v.depth > maxDepth {
+				return fault.New(fault.Invalid, "the body must not be nested more than %d levels deep", maxDepth)
+			}
+		case c == '}' || c == ']':
+			v.depth--
 		}
 	}
+	if v.n > maxValues {
+		return fault.New(fault.Invalid, "the body must have at most %d JSON values", maxValues)
+	}
+	return nil
 }
 
 // holdResponse counts the body of a response until it is sent, instead of what was read to make it, and reports whether

@@ -44,7 +44,9 @@ func TestValuesAreCounted(t *testing.T) {
 			for size := range len(tc.json) {
 				var v valueCounter
 				for block := range slices.Chunk([]byte(tc.json), size+1) {
-					v.count(block)
+					if err := v.count(block); err != nil {
+						t.Fatal(err)
+					}
 				}
 				if v.n != tc.want {
 					t.Errorf("%s Got %d in blocks of %d bytes, want %d", tc.reason, v.n, size+1, tc.want)
@@ -65,6 +67,21 @@ func TestBodyOfManyValuesIsNotReadCompletely(t *testing.T) {
 	}
 	if read := ingestBody - body.Len(); read > 3*maxValues {
 		t.Errorf("%d bytes were read, want at most those of %d values", read, maxValues)
+	}
+}
+
+// A body that is nested too deeply is refused while it is read. A filter of 9,900 nested NOT kept the path of each level
+// when it was parsed, which raised the memory of the process from 491 to 1,159 MiB.
+func TestDeepBodyIsNotReadCompletely(t *testing.T) {
+	t.Parallel()
+	body := strings.NewReader(`{"text":"` + strings.Repeat("[{", 100) + `",` + strings.Repeat(`"NOT":{`, 9_900) + strings.Repeat(`}`, 9_901))
+	size := body.Len()
+	_, err := io.CopyBuffer(io.Discard, struct{ io.Reader }{&intakeReader{Reader: body, use: newMemory().NewMemoryUse()}}, make([]byte, 1024))
+	if err == nil || err.Error() != "the body must not be nested more than 64 levels deep" {
+		t.Errorf("reading: %v, want the limit of levels", err)
+	}
+	if read := size - body.Len(); read > 2048 {
+		t.Errorf("%d bytes were read, want at most two blocks", read)
 	}
 }
 

@@ -104,6 +104,9 @@ func parseObject(field string, raw json.RawMessage) (map[string]any, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
+	if len(raw) > filter.MaxBytes { // translating needs many times the memory
+		return nil, fault.New(fault.Invalid, "%s must be at most %d bytes, not %d", field, filter.MaxBytes, len(raw))
+	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var object map[string]any

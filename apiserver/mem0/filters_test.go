@@ -122,3 +122,11 @@ func TestRefusedFilters(t *testing.T) {
 		t.Error("two users are accepted")
 	}
 }
+
+func TestLargeFiltersAreNotParsed(t *testing.T) {
+	t.Parallel()
+	raw := strings.Repeat(`{"NOT":`, 9_900) + `{}` + strings.Repeat(`}`, 9_900)
+	if _, err := parseObject("filters", json.RawMessage(raw)); err == nil || err.Error() != "filters must be at most 8192 bytes, not 79202" {
+		t.Errorf("%v, want the limit of bytes", err)
+	}
+}
