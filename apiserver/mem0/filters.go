@@ -200,7 +200,7 @@ func (t *translator) object(path, to string, object map[string]any) map[string]a
 			t.f.Add(at, "must select exactly one user with an application key")
 		case known:
 			t.paths[filter.Path(to, field)] = at
-			out[field] = condition(value, name == "created_at" || name == "updated_at")
+			out[field] = t.condition(at, value, name == "created_at" || name == "updated_at")
 		default:
 			t.f.Add(at, "is not supported; the filters are user_id, agent_id, app_id, run_id, metadata, created_at, updated_at, AND, OR and NOT")
 		}
@@ -240,15 +240,19 @@ func (t *translator) metadata(path, to string, value any, out map[string]any) {
 		return
 	}
 	for name, value := range members {
+		if name == memory.KeyUser || name == memory.KeyApp { // would replace the condition on the field
+			t.f.Add(filter.Path(path, name), "must be the filter %s instead", name)
+			continue
+		}
 		key := "metadata." + name
 		t.paths[filter.Path(to, key)] = filter.Path(path, name)
-		out[key] = condition(value, false)
+		out[key] = t.condition(filter.Path(path, name), value, false)
 	}
 }
 
 // condition translates a condition on a field, which may be a time: a wildcard or null is
 // about its presence.
-func condition(value any, isTime bool) any {
+func (t *translator) condition(path string, value any, isTime bool) any {
 	switch v := value.(type) {
 	case nil:
 		return map[string]any{"exists": false}
@@ -260,7 +264,11 @@ func condition(value any, isTime bool) any {
 	case map[string]any:
 		out := map[string]any{}
 		for op, operand := range v {
+			before, twice := out["exists"]
 			operator(out, op, operand, isTime)
+			if twice && out["exists"] != before {
+				t.f.Add(path, "must not require both a value and its absence")
+			}
 		}
 		return out
 	}
