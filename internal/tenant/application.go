@@ -139,6 +139,10 @@ func CheckApplicationUser(field, name string) error {
 		return fault.New(fault.Invalid, "%s must be UTF-8", field)
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return fault.New(fault.Invalid, "%s must not contain control characters", field)
+	case strings.TrimSpace(name) != name: // a header cannot contain it
+		return fault.New(fault.Invalid, "%s must not begin or end with a space", field)
+	case name == "*":
+		return fault.New(fault.Invalid, "%s must not be *, which selects every user in a filter", field)
 	case name == "." || name == "..":
 		return fault.New(fault.Invalid, "%s must not be . or .., which are not usable in a URL", field)
 	}
