@@ -54,7 +54,7 @@ func (d *Dashboard) ask(c *fiber.Ctx, who *tenant.Session) error {
 // fillAnswer adds the answer of a chat model, if there is one, and the sources.
 func (d *Dashboard) fillAnswer(ctx context.Context, l *locale, who *tenant.Session, v *askView, r chat.Recollection) error {
 	if r.Model != chat.Extractive {
-		answer, err := renderAnswer(l, r.Content, len(r.Sources))
+		answer, err := renderAnswer(ctx, l, r.Content, len(r.Sources))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"html/template"
 	"net/url"
 	"strconv"
@@ -38,7 +39,7 @@ type part struct {
 	Text      string
 	Start     int    // byte offset in the message
 	Continued bool   // not the first part of the message
-	Fence     string // the line that began the code in which the part begins; "" for none
+	Fence     string // openFence if the part begins in code
 	HTML      template.HTML
 	Blocks    []block // instead of HTML: the text as it was written
 }
@@ -85,7 +86,7 @@ func (d *Dashboard) showChat(c *fiber.Ctx, who *tenant.Session) error {
 		if p := view.Parts[i]; p.Index == message {
 			from, to = start-p.Start, end-p.Start
 		}
-		if err := view.Parts[i].render(d.languages.of(c), from, to, source); err != nil {
+		if err := view.Parts[i].render(c.UserContext(), d.languages.of(c), from, to, source); err != nil {
 			return err
 		}
 	}
@@ -108,17 +109,21 @@ func (v conversationView) path(screen int, source bool) string {
 }
 
 // render sets the HTML of what was written in Markdown, or else the blocks, with the byte
-// range from..to highlighted.
-func (p *part) render(l *locale, from, to int, source bool) (err error) {
-	if source || p.Sender == chat.Tool || p.Sender == chat.System {
-		p.Blocks = blocksOf(p.Text, from, to)
-		return nil
+// range from..to highlighted. Markdown that exceeds the budget is shown as it was written.
+func (p *part) render(ctx context.Context, l *locale, from, to int, source bool) error {
+	if !source && p.Sender != chat.Tool && p.Sender != chat.System {
+		begin, end := from, to
+		if from >= 0 {
+			begin, end = from+len(p.Fence), to+len(p.Fence)
+		}
+		out, ok, err := renderMarkdown(ctx, l, p.Fence+p.Text, begin, end)
+		if err != nil || ok {
+			p.HTML = out
+			return err
+		}
 	}
-	if from >= 0 {
-		from, to = from+len(p.Fence), to+len(p.Fence)
-	}
-	p.HTML, err = renderMarkdown(l, p.Fence+p.Text, from, to)
-	return err
+	p.Blocks = blocksOf(p.Text, from, to)
+	return nil
 }
 
 // setFences sets the fences of the parts of a page. It scans each message once.
@@ -137,26 +142,35 @@ func setFences(parts []part) {
 type fences struct {
 	text    string
 	scanned int    // offset of the first line that is not scanned
-	open    string // the line that began the code in which it is; "" for none
+	open    string // openFence if it is in code
 }
 
-// openAt returns the line that begins the code in which text[:end] ends, "" for none. Each
-// call continues the scan of the previous one, which had at most the same end.
+// openFence begins code. A part does not repeat the line of its message, whose length has no limit.
+const openFence = "```\n"
+
+// openAt returns openFence if text[:end] ends in code. Each call continues the scan of the
+// previous one, which had at most the same end.
 func (f *fences) openAt(end int) string {
 	open := f.open
 	for line := range strings.Lines(f.text[f.scanned:end]) {
-		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
-			if open == "" {
-				open = line
-			} else {
-				open = ""
-			}
+		switch {
+		case !isFence(line):
+		case open == "":
+			open = openFence
+		default:
+			open = ""
 		}
 		if strings.HasSuffix(line, "\n") { // The next call scans an incomplete line again.
 			f.scanned, f.open = f.scanned+len(line), open
 		}
 	}
 	return open
+}
+
+// isFence reports whether a line begins or ends code. A line with backticks after the fence is code within a text.
+func isFence(line string) bool {
+	info, found := strings.CutPrefix(strings.TrimLeft(line, " "), "```")
+	return found && !strings.Contains(strings.TrimLeft(info, "`"), "`")
 }
 
 // screensOf splits a conversation into pages of bounded size. The parts have no fences yet.
@@ -224,7 +238,7 @@ func blocksOf(text string, from, to int) []block {
 		}
 	}
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
+		if isFence(line) {
 			flush(at)
 			begin, code = at+len(line), !code
 		}

@@ -53,13 +53,13 @@ func TestScreens(t *testing.T) {
 // TestFences: the fence of a part is that of the whole message before it, on every page.
 func TestFences(t *testing.T) {
 	t.Parallel()
-	openFence := func(text string) string {
+	fenceOf := func(text string) string {
 		open := ""
 		for line := range strings.Lines(text) {
 			switch {
-			case !strings.HasPrefix(strings.TrimLeft(line, " "), "```"):
+			case !isFence(line):
 			case open == "":
-				open = line
+				open = openFence
 			default:
 				open = ""
 			}
@@ -82,7 +82,7 @@ func TestFences(t *testing.T) {
 		for n, screen := range screensOf(messages) {
 			setFences(screen)
 			for _, p := range screen {
-				if want := openFence(texts[p.Index][:p.Start]); p.Fence != want {
+				if want := fenceOf(texts[p.Index][:p.Start]); p.Fence != want {
 					t.Fatalf("page %d: offset %d of message %d is within %.40q, want %.40q", n+1, p.Start, p.Index, p.Fence, want)
 				}
 			}
@@ -97,7 +97,7 @@ func TestFencesAreScannedOnce(t *testing.T) {
 	for _, step := range []struct {
 		end, scanned int
 		open         string
-	}{{0, 0, ""}, {4, 2, ""}, {5, 2, "```"}, {9, 8, "```go\n"}, {12, 10, "```go\n"}, {13, 10, ""}, {14, 14, ""}, {15, 14, ""}} {
+	}{{0, 0, ""}, {4, 2, ""}, {5, 2, openFence}, {9, 8, openFence}, {12, 10, openFence}, {13, 10, ""}, {14, 14, ""}, {15, 14, ""}} {
 		if open := f.openAt(step.end); open != step.open || f.scanned != step.scanned {
 			t.Errorf("after %d bytes: code of %q and %d bytes scanned, want %q and %d", step.end, open, f.scanned, step.open, step.scanned)
 		}

@@ -54,7 +54,7 @@ func newLocale(lang string, c messageCatalog, script []string) *locale {
 	tag := language.MustParse(lang)
 	l := &locale{messageCatalog: c, lang: lang, printer: printing.NewPrinter(tag, printing.Catalog(c.build(tag))),
 		errors: sync.OnceValue(func() []pattern { return patternsOf(c.Errors) }), script: map[string]entry{}}
-	l.markdown, l.answers = newMarkdown(l, goldmark.DefaultParser()), newMarkdown(l, newAnswerParser())
+	l.markdown, l.answers = newMarkdown(l, newMessageParser()), newMarkdown(l, newAnswerParser())
 	for _, key := range script {
 		if e, ok := c.Messages[key]; ok {
 			l.script[key] = e

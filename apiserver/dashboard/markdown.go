@@ -1,7 +1,7 @@
 package dashboard
 
 import (
-	"bytes"
+	"context"
 	"html/template"
 	"net/url"
 	"slices"
@@ -23,8 +23,7 @@ import (
 func newMarkdown(l *locale, p parser.Parser) goldmark.Markdown {
 	return goldmark.New(
 		goldmark.WithParser(p),
-		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
-			extension.Strikethrough, extension.Linkify),
+		goldmark.WithExtensions(tables{}, extension.Strikethrough, extension.Linkify),
 		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(messageTransformer{l}, 1000))),
 		goldmark.WithRendererOptions(html.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(messageRenderer{l}, 1))),
 	)
@@ -36,18 +35,14 @@ var (
 	keyTo   = parser.NewContextKey()
 )
 
-// render returns a message as HTML, with the blocks highlighted that overlap the byte
+// renderMarkdown returns a message as HTML, with the blocks highlighted that overlap the byte
 // range from..to. The first one has the id "found". A text without a valid range, such as
-// -1..-1, has no highlight.
-func renderMarkdown(l *locale, text string, from, to int) (template.HTML, error) {
-	ctx := parser.NewContext()
-	ctx.Set(keyFrom, from)
-	ctx.Set(keyTo, to)
-	var out bytes.Buffer
-	if err := l.markdown.Convert([]byte(text), &out, parser.WithContext(ctx)); err != nil {
-		return "", err
-	}
-	return template.HTML(out.String()), nil //nolint:gosec // only elements of messageRenderer and goldmark, which omits HTML
+// -1..-1, has no highlight. It returns false if the text exceeds the budget.
+func renderMarkdown(ctx context.Context, l *locale, text string, from, to int) (template.HTML, bool, error) {
+	in := parser.NewContext()
+	in.Set(keyFrom, from)
+	in.Set(keyTo, to)
+	return convert(ctx, l.markdown, text, in)
 }
 
 // messageTransformer makes links safe, replaces images by links, and highlights blocks.
@@ -77,6 +72,10 @@ func (t messageTransformer) Transform(doc *ast.Document, reader text.Reader, ctx
 	})
 	for _, n := range images {
 		links = append(links, imageLink(n, t.text("Image")))
+	}
+	if destinationBytes(links) > maxHTML(len(reader.Source())) {
+		ctx.Set(keyOverBudget, true)
+		return
 	}
 	for _, n := range links {
 		secureLink(n, reader.Source())

@@ -1,7 +1,7 @@
 package dashboard
 
 import (
-	"bytes"
+	"context"
 	"fmt"
 	"html/template"
 	"regexp"
@@ -24,21 +24,22 @@ var keySources = parser.NewContextKey()
 // definitions: "[1]: text" is a citation with a text.
 func newAnswerParser() parser.Parser {
 	return parser.NewParser(
-		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
+		parser.WithBlockParsers(blockParsers()...),
 		parser.WithInlineParsers(append(parser.DefaultInlineParsers(), util.Prioritized(citationParser{}, 150))...), // before links, after code
 	)
 }
 
-// renderAnswer returns an answer as HTML. Its citations are links to the sources.
-func renderAnswer(l *locale, answer string, sources int) (template.HTML, error) {
-	ctx := parser.NewContext()
-	ctx.Set(keySources, sources)
-	ctx.Set(keyFrom, -1)
-	var out bytes.Buffer
-	if err := l.answers.Convert([]byte(answer), &out, parser.WithContext(ctx)); err != nil {
-		return "", err
+// renderAnswer returns an answer as HTML. Its citations are links to the sources. An answer
+// that exceeds the budget is shown as it was written.
+func renderAnswer(ctx context.Context, l *locale, answer string, sources int) (template.HTML, error) {
+	in := parser.NewContext()
+	in.Set(keySources, sources)
+	in.Set(keyFrom, -1)
+	out, ok, err := convert(ctx, l.answers, answer, in)
+	if err != nil || ok {
+		return out, err
 	}
-	return template.HTML(out.String()), nil //nolint:gosec // see renderMarkdown
+	return template.HTML(`<p class="verbatim">` + template.HTMLEscapeString(answer) + "</p>"), nil //nolint:gosec // escaped
 }
 
 // citation is a list of sources in an answer, such as [1] or [2, 5].

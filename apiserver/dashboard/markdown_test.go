@@ -40,7 +40,7 @@ func TestRenderMarkdown(t *testing.T) {
 		"table": {"| a | b |\n|---|--:|\n| 1 | 2 |", -1, -1, `<div class="scroll" role="group" aria-label="Table" tabindex="0"><table>` + "\n<thead>\n<tr>\n<th>a</th>\n" +
 			`<th align="right">b</th>` + "\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>1</td>\n" + `<td align="right">2</td>` + "\n</tr>\n</tbody>\n</table></div>"},
 	} {
-		got, err := renderMarkdown(inEnglish, tt.text, tt.from, tt.to)
+		got, _, err := renderMarkdown(t.Context(), inEnglish, tt.text, tt.from, tt.to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestRenderAnswer(t *testing.T) {
 		"HTML":                 {"<b>x</b> [1]", "<p>&lt;b&gt;x&lt;/b&gt; " + cite(1) + "</p>"},
 		"script":               {"<script>alert(1)</script>", `<p class="verbatim">&lt;script&gt;alert(1)&lt;/script&gt;</p>`},
 	} {
-		got, err := renderAnswer(inEnglish, tt.text, 2)
+		got, err := renderAnswer(t.Context(), inEnglish, tt.text, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func FuzzMarkdown(f *testing.F) {
 		f.Add(seed, 0, len(seed))
 	}
 	f.Fuzz(func(t *testing.T, text string, from, to int) {
-		got, err := renderMarkdown(inEnglish, text, from, to)
+		got, _, err := renderMarkdown(t.Context(), inEnglish, text, from, to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := renderAnswer(inEnglish, text, 3)
+		got, err := renderAnswer(t.Context(), inEnglish, text, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,10 +171,10 @@ func TestPartsWithinCode(t *testing.T) {
 		parts = append(parts, s...)
 	}
 	setFences(parts)
-	if len(parts) < 2 || parts[1].Fence != "```sql\n" {
+	if len(parts) < 2 || parts[1].Fence != openFence {
 		t.Fatalf("%d parts, the second is within %q", len(parts), parts[1].Fence)
 	}
-	if err := parts[1].render(inEnglish, 0, 10, false); err != nil {
+	if err := parts[1].render(t.Context(), inEnglish, 0, 10, false); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(parts[1].HTML), `<pre tabindex="0" class="hit" id="found"><code>select`) {

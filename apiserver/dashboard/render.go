@@ -1,8 +1,8 @@
 package dashboard
 
 import (
-	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -62,6 +63,9 @@ var notices = map[string]message{
 	"sample-removed":  msg("Sample data removed."),
 	"bucket-deleted":  msg("Bucket deleted. Its memories are now in General."),
 }
+
+// maxPage is the size limit of a page, bytes. The longest valid one lists memory.MaxBuckets buckets.
+const maxPage = 16 << 20
 
 // themeCookie is the cookie of the theme that the user chose, written by app.js.
 const themeCookie = "mnemo_theme"
@@ -135,8 +139,12 @@ func (d *Dashboard) render(c *fiber.Ctx, status int, name string, p page) error 
 	if theme := c.Cookies(themeCookie); theme == "light" || theme == "dark" {
 		p.Theme = theme
 	}
-	var out bytes.Buffer
-	if err := l.pages[name]().ExecuteTemplate(&out, "layout", p); err != nil {
+	out := boundedHTML{limit: maxPage}
+	err := l.pages[name]().ExecuteTemplate(&out, "layout", p)
+	if errors.Is(err, errOverBudget) {
+		return fault.New(fault.TooLarge, "the page is too long (limit %d MiB)", maxPage>>20)
+	}
+	if err != nil {
 		return fmt.Errorf("render %s: %w", name, err)
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
