@@ -63,3 +63,17 @@ func TestWrongPasswordsBlockOnlyTheirAddress(t *testing.T) {
 		t.Errorf("right password from another address: %v", err)
 	}
 }
+
+// Wrong codes of sign-in links reject neither passwords nor other sign-ins of their address.
+func TestWrongLinksRejectNoPasswords(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	link := tenant.LinkSignIn{Link: tenant.Hash{1}, Address: "192.0.2.1", Session: tenant.Hash{2}, Lifetime: time.Hour}
+	for range 60 {
+		wantKind(t, "wrong link", b.SignInWithLink(t.Context(), link), fault.Unauthorized)
+	}
+	wantKind(t, "one more", b.SignInWithLink(t.Context(), link), fault.RateLimited)
+	if err := b.CountSignIn(t.Context(), link.Address); err != nil {
+		t.Errorf("another sign-in: %v", err)
+	}
+}

@@ -181,6 +181,6 @@ func (d *DB) SignInExternal(ctx context.Context, s tenant.ExternalSignIn) error 
 	if err != nil {
 		return fmt.Errorf("sign in: %w", err)
 	}
-	d.forgive(ctx, s.Address, nil)
+	d.forgive(ctx, attemptKey("address", s.Address), nil)
 	return nil
 }

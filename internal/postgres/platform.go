@@ -34,7 +34,7 @@ func (d *DB) SignInPlatform(ctx context.Context, s tenant.PlatformSignIn) error 
 	if err != nil {
 		return fmt.Errorf("sign in to the platform overview: %w", err)
 	}
-	d.forgive(ctx, s.Address, nil)
+	d.forgive(ctx, attemptKey("address", s.Address), nil)
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (d *DB) SignIn(ctx context.Context, s tenant.SignIn) error {
 	if err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error { return beginSession(ctx, q, s) }); err != nil {
 		return fmt.Errorf("sign in: %w", err)
 	}
-	d.forgive(ctx, s.Address, db.New(d.pool).ForgetAttempts(ctx, account))
+	d.forgive(ctx, attemptKey("address", s.Address), db.New(d.pool).ForgetAttempts(ctx, account))
 	return nil
 }
 
@@ -53,10 +53,10 @@ func (d *DB) CountSignIn(ctx context.Context, address string) error {
 	return d.countAttempt(ctx, attemptKey("address", address), addressAttempts)
 }
 
-// forgive removes the counted attempt of an address and logs errors, including
-// err of the preceding step.
-func (d *DB) forgive(ctx context.Context, address string, err error) {
-	if err := errors.Join(err, db.New(d.pool).ForgiveAttempt(ctx, attemptKey("address", address))); err != nil {
+// forgive removes the counted attempt of a key and logs errors, including err of the
+// preceding step.
+func (d *DB) forgive(ctx context.Context, key []byte, err error) {
+	if err := errors.Join(err, db.New(d.pool).ForgiveAttempt(ctx, key)); err != nil {
 		d.log.DebugContext(ctx, "forgive sign-in attempts", "error", err)
 	}
 }

@@ -33,15 +33,17 @@ func (d *DB) CreateSignInLink(ctx context.Context, l tenant.SignInLink) error {
 	return nil
 }
 
-// SignInWithLink implements tenant.SessionStore.
+// SignInWithLink implements tenant.SessionStore. Its attempts have a counter of their own,
+// so that wrong codes reject no password of the same address.
 func (d *DB) SignInWithLink(ctx context.Context, s tenant.LinkSignIn) error {
-	if err := d.CountSignIn(ctx, s.Address); err != nil {
+	key := attemptKey("link", s.Address)
+	if err := d.countAttempt(ctx, key, addressAttempts); err != nil {
 		return err
 	}
 	if err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error { return useLink(ctx, q, s) }); err != nil {
 		return fmt.Errorf("sign in: %w", err)
 	}
-	d.forgive(ctx, s.Address, nil)
+	d.forgive(ctx, key, nil)
 	return nil
 }
 
