@@ -179,9 +179,23 @@ func (d *Dashboard) registerAdmin(app fiber.Router) {
 	app.Post("/admin/audit", d.administrator(d.exportAudit))
 }
 
-// notFound renders a page for browsers; other clients get the error of the API.
+// formPages are the pages to which the paths of forms belong, by the first segment of the path.
+var formPages = map[string]string{
+	"account": "/privacy", "admin": "/admin", "buckets": "/memories", "chats": "/chats", "connect": "/connect", "memories": "/memories",
+	"platform": "/platform", "sample": "/memories", "sign-out": "/",
+}
+
+// notFound renders a page for browsers; other clients get the error of the API. A browser that opens the path of a form, for
+// example after a sign-in, is redirected to the page of the form.
 func (d *Dashboard) notFound(c *fiber.Ctx) error {
 	err := c.Next()
+	if fe, ok := errors.AsType[*fiber.Error](err); ok && fe.Code == fiber.StatusMethodNotAllowed && c.Method() == fiber.MethodGet {
+		segment, _, _ := strings.Cut(strings.TrimPrefix(c.Path(), "/"), "/")
+		if to, known := formPages[segment]; known && strings.Contains(c.Get(fiber.HeaderAccept), fiber.MIMETextHTML) {
+			secure(c)
+			return c.Redirect(to, fiber.StatusSeeOther)
+		}
+	}
 	if fe, ok := errors.AsType[*fiber.Error](err); !ok || fe.Code != fiber.StatusNotFound ||
 		strings.HasPrefix(c.Path(), "/api") || !strings.Contains(c.Get(fiber.HeaderAccept), fiber.MIMETextHTML) {
 		return err

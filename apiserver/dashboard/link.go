@@ -34,6 +34,11 @@ func (d *Dashboard) signInWithLink(c *fiber.Ctx) error {
 		Link: tenant.HashSecret(strings.TrimSpace(form.Get("code"))), Address: d.Server.ClientAddress(c),
 		Session: tenant.HashSecret(secret), Lifetime: sessionLife,
 	})
+	if fault.Is(err, fault.Unauthorized) { // the link of a user who is signed in may have been used to sign in
+		if who, err := d.session(c); err == nil && who != nil {
+			return c.Redirect("/memories", fiber.StatusSeeOther)
+		}
+	}
 	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.RateLimited) {
 		status, text := d.problem(c, err)
 		return d.render(c, status, "link", page{Title: msg("Sign in"), Data: linkView{text}})
