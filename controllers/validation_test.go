@@ -85,6 +85,7 @@ func TestValidation(t *testing.T) {
 		webhookWithEvent("memory"):                                                                                   "events must be *, a kind such as memory.*, or a verb such as memory.create",
 		webhookWithURL("http://10.1.2.3:8080/"):                                                                      "",
 		webhookWithURL("https://[2001:db8::1]/"):                                                                     "",
+		webhookWithURL("https://[64:ff9b::7f00:1%25lo]/"):                                                            "url must be a URL",
 		webhookWithURL("acme.test"):                                                                                  "url must be a URL",
 		webhookWithURL("ftp://acme.test"):                                                                            "url must be a URL",
 		webhookWithURL("https:///events"):                                                                            "url must be a URL",

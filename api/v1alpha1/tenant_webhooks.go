@@ -16,7 +16,7 @@ type TenantWebhook struct {
 	// new endpoint receives the events that were not delivered to the old one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2000
-	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['https', 'http'] && url(self).getHostname() != '' && !self.contains('#') && !self.matches('^[^/]*//[^/?]*@')",message="url must be a URL such as https://acme.test/events, without user and fragment"
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['https', 'http'] && url(self).getHostname() != '' && !self.contains('#') && !self.matches('^[^/]*//[^/?]*[@%]')",message="url must be a URL such as https://acme.test/events, without user, zone and fragment"
 	// +required
 	URL string `json:"url"`
 

@@ -52,7 +52,7 @@ func NewSender(allowed []netip.Prefix, now func() time.Time) *Sender {
 func newClient(permitted func(netip.Addr) bool) *http.Client {
 	dialer := &net.Dialer{Timeout: sendTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
-		if err != nil || !permitted(to.Addr().Unmap()) {
+		if err != nil || !permitted(plain(to.Addr())) {
 			return errForbidden
 		}
 		return nil
@@ -67,19 +67,39 @@ func newClient(permitted func(netip.Addr) bool) *http.Client {
 
 var errForbidden = errors.New("the address is not public and not in the allowed networks")
 
-// reserved are networks that are not public although netip does not say so: shared and benchmark
-// addresses, those with an IPv4 address inside, and documentation.
-var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
-	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
-	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fec0::/10"),
-}
+// special are the networks of the global addresses that are not public, from IANA's registries of special-purpose
+// addresses. IPv6 addresses outside of global are not public either: among them those that embed an IPv4 address.
+var (
+	global  = netip.MustParsePrefix("2000::/3")
+	special = []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"),       // this network
+		netip.MustParsePrefix("10.0.0.0/8"),      // private
+		netip.MustParsePrefix("100.64.0.0/10"),   // shared by the customers of a provider
+		netip.MustParsePrefix("127.0.0.0/8"),     // loopback
+		netip.MustParsePrefix("169.254.0.0/16"),  // link-local
+		netip.MustParsePrefix("172.16.0.0/12"),   // private
+		netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
+		netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+		netip.MustParsePrefix("192.88.99.0/24"),  // 6to4 relays
+		netip.MustParsePrefix("192.168.0.0/16"),  // private
+		netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
+		netip.MustParsePrefix("198.51.100.0/24"), // documentation
+		netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+		netip.MustParsePrefix("224.0.0.0/3"),     // multicast, reserved, broadcast
+		netip.MustParsePrefix("2001::/23"),       // protocol assignments, with Teredo
+		netip.MustParsePrefix("2001:db8::/32"),   // documentation
+		netip.MustParsePrefix("2002::/16"),       // 6to4
+		netip.MustParsePrefix("3fff::/20"),       // documentation
+	}
+)
+
+// plain returns the address without a zone, which no prefix contains, and an IPv4 address if it is one in IPv6.
+func plain(a netip.Addr) netip.Addr { return a.WithZone("").Unmap() }
 
 // isPublic reports whether an address is reachable on the internet.
 func isPublic(a netip.Addr) bool {
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) })
+	a = plain(a)
+	return (a.Is4() || global.Contains(a)) && !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // refusedError means that the endpoint refuses this event, whatever happens later.

@@ -41,9 +41,8 @@ func (s Spec) Validate() error {
 	if !nameForm.MatchString(s.Name) {
 		f.Add("name", "must have 1 to 63 lower-case letters, digits, dashes and dots, and begin and end with a letter or digit")
 	}
-	u, err := url.Parse(s.URL)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(s.URL) > maxURL {
-		f.Add("url", "must be a URL such as https://example.com/events, without user and fragment")
+	if !isURL(s.URL) {
+		f.Add("url", "must be a URL such as https://example.com/events, without user, zone and fragment")
 	}
 	if len(s.Events) == 0 {
 		f.Add("events", "is required: for example memory.create, memory.* or *")
@@ -54,6 +53,13 @@ func (s Spec) Validate() error {
 		}
 	}
 	return f.Err()
+}
+
+// isURL reports whether events can be posted to the URL. A zone names an interface of the sender.
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && !strings.Contains(u.Hostname(), "%") &&
+		u.User == nil && u.Fragment == "" && len(s) <= maxURL
 }
 
 // Matches reports whether the webhook receives records of the verb.

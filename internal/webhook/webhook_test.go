@@ -73,6 +73,7 @@ func TestValidate(t *testing.T) {
 		"no host":      func(s *Spec) { s.URL = "https:///x" },
 		"scheme":       func(s *Spec) { s.URL = "ftp://example.com" },
 		"password":     func(s *Spec) { s.URL = "https://a:b@example.com" },
+		"zone":         func(s *Spec) { s.URL = "https://[64:ff9b::7f00:1%25lo]/" },
 		"long URL":     func(s *Spec) { s.URL += strings.Repeat("x", maxURL) },
 		"no events":    func(s *Spec) { s.Events = nil },
 		"unknown kind": func(s *Spec) { s.Events = []string{"memories.*"} },
@@ -85,17 +86,32 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// The addresses are those of the special-purpose registries of IANA, with what embeds an IPv4 address, and with zones.
 func TestPublicAddresses(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]bool{
-		"93.184.216.34": true, "2606:2800:220:1::1": true,
-		"127.0.0.1": false, "10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "100.64.0.1": false,
-		"0.0.0.0": false, "224.0.0.1": false, "255.255.255.255": false, "198.18.0.1": false,
-		"::1": false, "::": false, "fe80::1": false, "fd00::1": false, "ff02::1": false, "64:ff9b::7f00:1": false, "2002:7f00:1::": false,
-		"::ffff:127.0.0.1": false, "::7f00:1": false,
-	} {
-		if got := isPublic(netip.MustParseAddr(address).Unmap()); got != want {
-			t.Errorf("isPublic(%s) = %t, want %t", address, got, want)
+	public := []string{
+		"93.184.216.34", "100.63.255.255", "100.128.0.1", "198.20.0.1", "2606:2800:220:1::1", "2a00:1450:4001::1", "2001:4860:4860::8888",
+		"::ffff:93.184.216.34",
+	}
+	for _, address := range public {
+		if a := netip.MustParseAddr(address); !isPublic(a) {
+			t.Errorf("%s is refused", a)
+		}
+	}
+	special := []string{
+		"0.0.0.0", "10.0.0.1", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1", "192.0.0.8", "192.0.2.1", "192.88.99.1",
+		"192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
+		"::", "::1", "::7f00:1", "::ffff:127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "100::1", "100:0:0:1::1",
+		"2001::1", "2001:2::1", "2001:10::1", "2001:20::1", "2001:db8::1", "2002:7f00:1::", "3fff::1", "5f00::1", "fc00::1", "fd00::1", "fe80::1",
+		"fec0::1", "ff02::1",
+	}
+	for _, address := range special {
+		a := netip.MustParseAddr(address)
+		if isPublic(a) {
+			t.Errorf("%s is public", a)
+		}
+		if zoned := a.WithZone("lo"); isPublic(zoned) {
+			t.Errorf("%s is public", zoned)
 		}
 	}
 }
