@@ -16,9 +16,25 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Kinds are the kinds of objects in the verbs of audit records.
-var Kinds = []string{"memory", "bucket", "conversation", "import", "account", "session", "password", "token", "app", "user", "application",
-	"tenant", "index", "audit", "erasure", "erasures", "webhook"}
+// Events are the names that select events: * for all, the kinds such as memory.*, and the verbs of the audit log.
+var Events = eventNames()
+
+func eventNames() []string {
+	kinds, verbs := []string{"*"}, make([]string, 0, len(audit.Verbs))
+	for _, v := range audit.Verbs {
+		verbs = append(verbs, string(v))
+		if k := allOfKind(v); !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	return append(kinds, verbs...)
+}
+
+// allOfKind returns the name of all events of the verb's kind.
+func allOfKind(v audit.Verb) string {
+	kind, _, _ := strings.Cut(string(v), ".")
+	return kind + ".*"
+}
 
 // Spec is the configuration of a webhook.
 type Spec struct {
@@ -27,10 +43,7 @@ type Spec struct {
 	Events []string // verbs of audit records, such as memory.create, memory.* or *
 }
 
-var (
-	nameForm  = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,61}[a-z0-9])?$`)
-	eventForm = regexp.MustCompile(`^[a-z]+\.(\*|[a-z]+)$`)
-)
+var nameForm = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,61}[a-z0-9])?$`)
 
 // maxURL is the maximum length of a URL.
 const maxURL = 2000
@@ -48,8 +61,8 @@ func (s Spec) Validate() error {
 		f.Add("events", "is required: for example memory.create, memory.* or *")
 	}
 	for _, e := range s.Events {
-		if kind, _, _ := strings.Cut(e, "."); e != "*" && (!eventForm.MatchString(e) || !slices.Contains(Kinds, kind)) {
-			f.Add("events", "%q must be * or KIND.ACTION or KIND.*, where the kind is one of %s", e, strings.Join(Kinds, ", "))
+		if !slices.Contains(Events, e) {
+			f.Add("events", "%q must be one of %s", e, strings.Join(Events, ", "))
 		}
 	}
 	return f.Err()
@@ -64,8 +77,7 @@ func isURL(s string) bool {
 
 // Matches reports whether the webhook receives records of the verb.
 func (s Spec) Matches(verb audit.Verb) bool {
-	kind, _, _ := strings.Cut(string(verb), ".")
-	return slices.ContainsFunc(s.Events, func(e string) bool { return e == "*" || e == string(verb) || e == kind+".*" })
+	return slices.ContainsFunc(s.Events, func(e string) bool { return e == "*" || e == string(verb) || e == allOfKind(verb) })
 }
 
 // Webhook is a webhook as stored.
