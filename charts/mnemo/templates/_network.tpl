@@ -1,16 +1,21 @@
 {{/* Rules that network policies share. */}}
+{{/* Without ports a rule would allow all of them, so an empty list has no rule. */}}
 {{- define "mnemo.dnsEgress" -}}
+{{- with .Values.networkPolicy.dnsPorts -}}
 - ports:
-    {{- range .Values.networkPolicy.dnsPorts }}
+    {{- range . }}
     - {protocol: UDP, port: {{ . }}}
     - {protocol: TCP, port: {{ . }}}
     {{- end }}
+{{- end -}}
 {{- end }}
 {{- define "mnemo.kubeAPIEgress" -}}
+{{- with .Values.networkPolicy.kubeAPIPorts -}}
 - ports:
-    {{- range .Values.networkPolicy.kubeAPIPorts }}
+    {{- range . }}
     - {protocol: TCP, port: {{ . }}}
     {{- end }}
+{{- end -}}
 {{- end }}
 
 {{/* Egress to a port of any address. The pods of a Service may listen on a different port than the Service, and most network
@@ -52,7 +57,7 @@ Argument: (dict "root" $ "to" "host:port"). */}}
 {{- end -}}
 {{- end }}
 {{- define "mnemo.cellsEgress" -}}
-{{- if .Values.cells.enabled -}}
+{{- if and .Values.cells.enabled .Values.cells.ports -}}
 - ports: # cells
     {{- range .Values.cells.ports }}
     - {protocol: TCP, port: {{ . }}}
