@@ -92,12 +92,14 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
-{{/* Pod security standard restricted, with a read-only root file system. */}}
+{{/* Pod security standard restricted, with a read-only root file system. The IDs of podSecurity may be null: OpenShift assigns them. */}}
 {{- define "mnemo.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
+{{- range $id := list "runAsUser" "runAsGroup" "fsGroup" }}
+{{- with get $.Values.podSecurity $id }}
+{{ $id }}: {{ int64 . }}
+{{- end }}
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
@@ -112,23 +114,28 @@ capabilities: {drop: [ALL]}
 - {name: MNEMO_LOG_FORMAT, value: {{ .Values.log.format | quote }}}
 {{- end -}}
 
-{{/* Scheduling of a pod. Argument: (dict "root" $ "component" "api" "values" .Values.api). */}}
-{{- define "mnemo.scheduling" -}}
-{{- with .values.nodeSelector }}
+{{/* The nodes and the priority of a pod. Argument: the values of its component. */}}
+{{- define "mnemo.placement" -}}
+{{- with .nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .values.tolerations }}
+{{- with .tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .values.affinity }}
+{{- with .affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .values.priorityClassName }}
+{{- with .priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- end -}}
+
+{{/* Scheduling of a pod. Argument: (dict "root" $ "component" "api" "values" .Values.api). */}}
+{{- define "mnemo.scheduling" -}}
+{{- include "mnemo.placement" .values }}
 topologySpreadConstraints:
 {{- if .values.topologySpreadConstraints }}
   {{- toYaml .values.topologySpreadConstraints | nindent 2 }}

@@ -301,7 +301,8 @@ Argument: (dict "root" $ "erasures" true). */}}
     {{- end }}
   securityContext:
     {{- include "mnemo.containerSecurity" .root | nindent 4 }}
-  resources: {requests: {cpu: 10m, memory: 32Mi}, limits: {memory: 128Mi}}
+  resources:
+    {{- toYaml .root.Values.waitResources | nindent 4 }}
   {{- with include "mnemo.storesMounts" .root | trim }}
   volumeMounts:
     {{- . | nindent 4 }}
