@@ -214,9 +214,6 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 	return appendAudit(ctx, x.q, x.run.Scope, audit.MemoryRestore, ids...)
 }
 
-// maxMergeDepth is the number of levels of merges that are restored.
-const maxMergeDepth = 100
-
 // merge moves those of the new memories that the export has as merged to merged_memories. One that does not come after
 // the memory that was kept stays a memory.
 func (x *restoring) merge(ctx context.Context, batch []importer.RestoredMemory, added []string) error {
@@ -257,10 +254,10 @@ type mergeLevel struct {
 type mergeLevels map[string]mergeLevel
 
 // add adds a memory that was merged into kept, and returns the memory into which it is restored: one above kept if the
-// chain would be deeper than maxMergeDepth, which no account can have.
+// chain would be deeper than memory.MaxMergeDepth, which no account can have.
 func (l mergeLevels) add(id, kept string) string {
 	above := l[kept]
-	if above.level == maxMergeDepth {
+	if above.level == memory.MaxMergeDepth {
 		kept = above.parent
 		above.level--
 	}
@@ -271,7 +268,7 @@ func (l mergeLevels) add(id, kept string) string {
 // mergeLevels returns the levels of the memories of earlier batches into which those of the batch were merged.
 func (x *restoring) mergeLevels(ctx context.Context, batch []importer.RestoredMemory) (mergeLevels, error) {
 	out := mergeLevels{}
-	p := db.MergeLevelsParams{TenantID: string(x.run.Tenant), UserID: int64(x.run.User), Most: maxMergeDepth}
+	p := db.MergeLevelsParams{TenantID: string(x.run.Tenant), UserID: int64(x.run.User), Most: memory.MaxMergeDepth}
 	for _, m := range batch {
 		if m.MergedInto != "" {
 			p.Ids = append(p.Ids, m.MergedInto)

@@ -58,12 +58,11 @@ func (q *Queries) DeleteMergedSources(ctx context.Context, arg DeleteMergedSourc
 }
 
 const deleteMergedTree = `-- name: DeleteMergedTree :many
-with recursive tree as (
-    select g.id from merged_memories g where g.tenant_id = $1 and g.user_id = $2 and g.id = any($3::uuid[])
-    union
-    select g.id from tree t join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = t.id
-)
-delete from merged_memories d using tree t where d.tenant_id = $1 and d.user_id = $2 and d.id = t.id returning d.id
+delete from merged_memories d where d.tenant_id = $1 and d.user_id = $2
+    and d.id = any(array(select r.id from merged_memories r where r.tenant_id = $1 and r.user_id = $2 and r.id = any($3::uuid[])
+        union select merged_tree($1, $2, array(
+            select r.id from merged_memories r where r.tenant_id = $1 and r.user_id = $2 and r.id = any($3::uuid[])))))
+returning d.id, (d.id = any($3::uuid[]))::boolean as named
 `
 
 type DeleteMergedTreeParams struct {
@@ -72,20 +71,25 @@ type DeleteMergedTreeParams struct {
 	Ids      []string
 }
 
+type DeleteMergedTreeRow struct {
+	ID    string
+	Named bool
+}
+
 // Deletes merged memories with what was merged into them.
-func (q *Queries) DeleteMergedTree(ctx context.Context, arg DeleteMergedTreeParams) ([]string, error) {
+func (q *Queries) DeleteMergedTree(ctx context.Context, arg DeleteMergedTreeParams) ([]DeleteMergedTreeRow, error) {
 	rows, err := q.db.Query(ctx, deleteMergedTree, arg.TenantID, arg.UserID, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []string{}
+	items := []DeleteMergedTreeRow{}
 	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
+		var i DeleteMergedTreeRow
+		if err := rows.Scan(&i.ID, &i.Named); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -314,6 +318,37 @@ func (q *Queries) LockMergedIntoOthers(ctx context.Context, arg LockMergedIntoOt
 		return nil, err
 	}
 	return items, nil
+}
+
+const mergeDepth = `-- name: MergeDepth :one
+with recursive tree as (
+    select r.id, 0 as level from unnest($1::uuid[]) r (id)
+    union all
+    select g.id, t.level + 1 from tree t cross join lateral (
+        select m.id from merged_memories m where m.tenant_id = $2 and m.user_id = $3 and m.merged_into = t.id offset 0) g
+    where t.level < $4::int
+)
+select coalesce(max(level), 0)::int as depth from tree
+`
+
+type MergeDepthParams struct {
+	Ids      []string
+	TenantID string
+	UserID   int64
+	Most     int32
+}
+
+// The number of levels of merges into the ids, at most @most.
+func (q *Queries) MergeDepth(ctx context.Context, arg MergeDepthParams) (int32, error) {
+	row := q.db.QueryRow(ctx, mergeDepth,
+		arg.Ids,
+		arg.TenantID,
+		arg.UserID,
+		arg.Most,
+	)
+	var depth int32
+	err := row.Scan(&depth)
+	return depth, err
 }
 
 const mergeLevels = `-- name: MergeLevels :many

@@ -523,7 +523,7 @@ type QuotedMessagesRow struct {
 }
 
 // Messages of a day of which a unit begins like a quotation, with their units: at most 10 for each beginning. A message
-// without units begins with its text. Messages of more than 1 MiB are left out, because all texts of the days are read. The messages of the days are read once, however many quotations there are:
+// without units begins with its text. Messages of more than 1 MiB are not searched, because all texts of the days are read. The messages of the days are read once, however many quotations there are:
 // "is true" keeps the set of beginnings a hash table, with any plan.
 func (q *Queries) QuotedMessages(ctx context.Context, arg QuotedMessagesParams) ([]QuotedMessagesRow, error) {
 	rows, err := q.db.Query(ctx, quotedMessages,

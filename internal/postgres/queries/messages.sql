@@ -98,7 +98,7 @@ order by conversation_id, sender <> 'human', seq;
 
 -- name: QuotedMessages :many
 -- Messages of a day of which a unit begins like a quotation, with their units: at most 10 for each beginning. A message
--- without units begins with its text. Messages of more than 1 MiB are left out, because all texts of the days are read. The messages of the days are read once, however many quotations there are:
+-- without units begins with its text. Messages of more than 1 MiB are not searched, because all texts of the days are read. The messages of the days are read once, however many quotations there are:
 -- "is true" keeps the set of beginnings a hash table, with any plan.
 with written as materialized (
     select d.day, d.sender, o.conversation_id, o.seq, o.created_at, o.text, ltrim(substring(o.raw from x.span_start + 1 for 60), '\x20090d0a'::bytea) as start
