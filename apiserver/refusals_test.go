@@ -137,7 +137,7 @@ func TestBadBodies(t *testing.T) {
 		"null":            {`null`, nil, 400, "required"},
 		"nothing":         {`{}`, nil, 400, "required"},
 		"not UTF-8":       {"{\"text\":\"\xff\"}", nil, 400, "the body must be valid UTF-8"},
-		"deep":            {strings.Repeat("[", 20000), nil, 400, "invalid JSON"},
+		"deep":            {strings.Repeat("[", 20000), nil, 400, "the body must not be nested more than 64 levels deep"},
 		"empty":           {"", []string{"Content-Type", "application/json"}, 400, "body is required"},
 		"form":            {"text=a", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "application/json"},
 		"text":            {"{}", []string{"Content-Type", "text/plain"}, 415, "application/json"},

@@ -3,6 +3,7 @@ package charts_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,11 +41,12 @@ func TestNullValuesAreRejectedByName(t *testing.T) {
 
 // valuePaths returns the path of each value in values.yaml. The keys of labels, resources and parameters are free.
 func valuePaths(prefix string, values map[string]any) []string {
+	free := []string{"labels", "resources", "waitResources", "parameters"}
 	var paths []string
 	for key, value := range values {
 		path := prefix + key
 		paths = append(paths, path)
-		if nested, isMap := value.(map[string]any); isMap && key != "labels" && key != "resources" && key != "parameters" {
+		if nested, isMap := value.(map[string]any); isMap && !slices.Contains(free, key) {
 			paths = append(paths, valuePaths(path+".", nested)...)
 		}
 	}
