@@ -155,8 +155,12 @@ func (i *id) UnmarshalJSON(data []byte) error {
 // object is a JSON object that the domain parses.
 type object json.RawMessage
 
-// UnmarshalJSON accepts an object.
+// UnmarshalJSON accepts an object, or a string that contains one, as some models send it.
 func (o *object) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil && json.Valid([]byte(text)) {
+		data = []byte(strings.TrimSpace(text))
+	}
 	if data[0] != '{' {
 		return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[map[string]any]()}
 	}
@@ -169,7 +173,8 @@ func (o object) MarshalJSON() ([]byte, error) { return json.RawMessage(o).Marsha
 
 // decode decodes the arguments of a tool; its errors name the argument and the
 // expected type. Unknown arguments are rejected: they are most likely misspelled,
-// and ignoring them would change the meaning of the call.
+// and ignoring them would change the meaning of the call. A null argument is absent: some clients
+// send all arguments.
 func decode(raw json.RawMessage, in any, t tool, schema *jsonschema.Schema) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
@@ -178,8 +183,8 @@ func decode(raw json.RawMessage, in any, t tool, schema *jsonschema.Schema) erro
 	if err := json.Unmarshal(raw, &given); err != nil {
 		return fault.New(fault.Invalid, "the arguments must be a JSON object")
 	}
-	raw, err := resolve(raw, given, t.aliases)
-	if err != nil {
+	maps.DeleteFunc(given, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	if err := resolve(given, t.aliases); err != nil {
 		return err
 	}
 	var unknown []string
@@ -190,6 +195,10 @@ func decode(raw json.RawMessage, in any, t tool, schema *jsonschema.Schema) erro
 	}
 	if len(unknown) > 0 {
 		return fault.New(fault.Invalid, "unknown arguments: %s; %s accepts %s", strings.Join(unknown, ", "), t.name, strings.Join(schema.PropertyOrder, ", "))
+	}
+	raw, err := json.Marshal(given)
+	if err != nil {
+		return fmt.Errorf("encode arguments: %w", err)
 	}
 	err = json.Unmarshal(raw, in)
 	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -205,9 +214,8 @@ func decode(raw json.RawMessage, in any, t tool, schema *jsonschema.Schema) erro
 	return nil
 }
 
-// resolve renames arguments that are given by an alias, in given and in the result.
-func resolve(raw json.RawMessage, given map[string]json.RawMessage, aliases map[string]string) (json.RawMessage, error) {
-	renamed := false
+// resolve renames arguments that are given by an alias.
+func resolve(given map[string]json.RawMessage, aliases map[string]string) error {
 	for _, alias := range slices.Sorted(maps.Keys(aliases)) {
 		value, ok := given[alias]
 		if !ok {
@@ -215,14 +223,10 @@ func resolve(raw json.RawMessage, given map[string]json.RawMessage, aliases map[
 		}
 		name := aliases[alias]
 		if _, both := given[name]; both {
-			return nil, fault.New(fault.Invalid, "%s is another name of %s: use one of them", alias, name)
+			return fault.New(fault.Invalid, "%s is another name of %s: use one of them", alias, name)
 		}
 		delete(given, alias)
 		given[name] = value
-		renamed = true
 	}
-	if !renamed {
-		return raw, nil
-	}
-	return json.Marshal(given)
+	return nil
 }
