@@ -299,7 +299,7 @@ func TestTextsAreConvertedOnce(t *testing.T) {
 			fmt.Sprintf("execute loaded ('%s', '{%s,%s}')", scope.Tenant, list(chats), list(memories)):       {len(chats) + 1, 3 + 1},
 			fmt.Sprintf("execute described ('%s', %d, '{%s}', 0, 0)", scope.Tenant, scope.User, list(chats)): {len(chats), 3},
 			fmt.Sprintf("execute probed ('%s', %d, 2, 1000)", scope.Tenant, scope.User):                      {len(chats), 3},
-			fmt.Sprintf("execute passages ('%s', %d, '{%s}', '{1,1,1}', '{0,9,900}', '{9,90,990}', 0, 1, 1000)", scope.Tenant, scope.User,
+			fmt.Sprintf("execute passages ('%s', %d, '{%s}', '{1,1,1}', '{0,9,900}', '{9,90,990}', '{0,0,0}', 0, 1, 100000)", scope.Tenant, scope.User,
 				strings.Join([]string{conversation, conversation, conversation}, ",")): {positions, 1},
 		} {
 			before := b.count(t, "select last_value from counting.calls")
