@@ -232,7 +232,8 @@ func exhaustPool(t *testing.T, m *monitor) {
 	execute(t, db, "commit")
 }
 
-// polling is a set of clients that list a user's memories repeatedly.
+// polling is a set of clients that list memories repeatedly. They act for several users: a server works on few requests of
+// one user at a time, so that no user exhausts the pool.
 type polling struct {
 	done    atomic.Bool
 	clients sync.WaitGroup
@@ -240,13 +241,17 @@ type polling struct {
 
 func startPolling(t *testing.T, token string) *polling {
 	t.Helper()
+	tokens := []string{token}
+	for n := range 9 {
+		tokens = append(tokens, applyTenant(t, fmt.Sprintf("polling-%d", n), highQuota))
+	}
 	p := &polling{}
 	t.Cleanup(p.stop)
-	for range 80 {
+	for n := range 80 {
 		p.clients.Go(func() {
 			c := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
 			defer c.CloseIdleConnections()
-			l := load{token: token}
+			l := load{token: tokens[n%len(tokens)]}
 			for !p.done.Load() {
 				_, _, _ = l.do(c, http.MethodGet, "/api/v2/memory?count=1", "", nil)
 				<-time.After(250 * time.Millisecond)
