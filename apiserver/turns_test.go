@@ -50,7 +50,7 @@ func TestUsersTakeTurns(t *testing.T) {
 	})
 }
 
-// Waiting is limited in time and number, and a request that gave up takes no turn.
+// Waiting is limited in time and number, and a request that gave up holds no turn.
 func TestWaitingForTurnsIsLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
