@@ -56,7 +56,7 @@ func (s *Server) listUsers(ctx context.Context, who tenant.Identity, in *listUse
 		return nil, err
 	}
 	if in.After != "" {
-		if err := tenant.CheckApplicationUser("after", in.After); err != nil {
+		if err := tenant.CheckUserPosition("after", in.After); err != nil {
 			return nil, err
 		}
 	}

@@ -131,20 +131,28 @@ const MaxApplicationUser = 256
 // the name for a user.
 func CheckApplicationUser(field, name string) error {
 	switch {
-	case name == "":
-		return fault.New(fault.Invalid, "%s must not be empty", field)
-	case len(name) > MaxApplicationUser:
-		return fault.New(fault.Invalid, "%s must be at most %d bytes", field, MaxApplicationUser)
-	case !utf8.ValidString(name):
-		return fault.New(fault.Invalid, "%s must be UTF-8", field)
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return fault.New(fault.Invalid, "%s must not contain control characters", field)
 	case strings.TrimSpace(name) != name: // a header cannot contain it
 		return fault.New(fault.Invalid, "%s must not begin or end with a space", field)
 	case name == "*":
 		return fault.New(fault.Invalid, "%s must not be *, which selects every user in a filter", field)
 	case name == "." || name == "..":
 		return fault.New(fault.Invalid, "%s must not be . or .., which are not usable in a URL", field)
+	}
+	return CheckUserPosition(field, name)
+}
+
+// CheckUserPosition returns Invalid, naming the field, unless the text can be compared with names of users of
+// applications.
+func CheckUserPosition(field, text string) error {
+	switch {
+	case text == "":
+		return fault.New(fault.Invalid, "%s must not be empty", field)
+	case len(text) > MaxApplicationUser:
+		return fault.New(fault.Invalid, "%s must be at most %d bytes", field, MaxApplicationUser)
+	case !utf8.ValidString(text):
+		return fault.New(fault.Invalid, "%s must be UTF-8", field)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return fault.New(fault.Invalid, "%s must not contain control characters", field)
 	}
 	return nil
 }

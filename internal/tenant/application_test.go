@@ -21,3 +21,18 @@ func TestUsersOfApplicationsAreAddressable(t *testing.T) {
 		}
 	}
 }
+
+// A list can begin after any text, which need not be the name of a user.
+func TestAnyTextIsAPositionOfUsers(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"*", " ", ".", "ann"} {
+		if err := tenant.CheckUserPosition("after", text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"", "a\x00", "\xff"} {
+		if err := tenant.CheckUserPosition("after", text); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%q: %v, want Invalid", text, err)
+		}
+	}
+}
