@@ -130,6 +130,9 @@ const MaxApplicationUser = 256
 // CheckApplicationUser returns Invalid, naming the field, unless an application may use
 // the name for a user.
 func CheckApplicationUser(field, name string) error {
+	if err := CheckUserPosition(field, name); err != nil {
+		return err
+	}
 	switch {
 	case strings.TrimSpace(name) != name: // a header cannot contain it
 		return fault.New(fault.Invalid, "%s must not begin or end with a space", field)
@@ -138,7 +141,7 @@ func CheckApplicationUser(field, name string) error {
 	case name == "." || name == "..":
 		return fault.New(fault.Invalid, "%s must not be . or .., which are not usable in a URL", field)
 	}
-	return CheckUserPosition(field, name)
+	return nil
 }
 
 // CheckUserPosition returns Invalid, naming the field, unless the text can be compared with names of users of
