@@ -134,9 +134,9 @@ fuzz: ## Fuzz every parser, one after the other (TIME=10m NAME=FuzzHTTP)
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,model -- hack/fuzz.sh $(or $(TIME),10m) $(NAME)
 
 .PHONY: bench
-bench: ## Compare Mnemo with raw calls, mem0 and LangGraph (SIZES=200,2000 N=200 JSON=)
+bench: ## Compare Mnemo with raw calls, mem0 and LangGraph (SIZES=200,2000 N=200 JSON=), or with mem0 in a mix of 1,000 users (MIX=1)
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -durable -only postgres,milvus,model,mnemo -- \
-		go test -count=1 -timeout 0 -v -run '^TestBench$$' ./test/bench -args -full $(if $(SIZES),-sizes $(SIZES)) $(if $(N),-n $(N)) $(if $(JSON),-json $(abspath $(JSON)))
+		go test -count=1 -timeout 0 -v -run '^$(if $(MIX),TestMix,TestBench)$$' ./test/bench -args -full $(if $(SIZES),-sizes $(SIZES)) $(if $(N),-n $(N)) $(if $(JSON),-json $(abspath $(JSON)))
 
 .PHONY: bench-go
 bench-go: ## Run the Go benchmarks with real dependencies

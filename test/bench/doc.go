@@ -8,6 +8,12 @@
 // the machine affects all of them, and results are ratios of medians. A short run without other software
 // is part of `make test`: it checks the answers, not the times.
 //
+//	make bench MIX=1 N=2000
+//
+// It measures a mix of operations of 1,000 users in 50 tenants, each with 200 to 5,000 memories and messages, whose activity follows
+// Zipf's law: 35 % searches of memories, 35 % of chats, 15 % creations, 10 % listings and 5 % deletions, with one client and with
+// eight. The server restarts before each round, so that its caches are cold. N is the number of operations in a round.
+//
 //	make bench-scale CURVE=units LIMIT=20000
 //
 // It measures the same operations at growing sizes: units of a user, tenants, users of a tenant, clients, and writers of one

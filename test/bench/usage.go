@@ -6,9 +6,12 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // usage is what a process has used.
@@ -58,6 +61,24 @@ func measure(metrics string) (usage, error) {
 		allocations: values["go_memstats_mallocs_total"],
 		resident:    int64(values["process_resident_memory_bytes"]),
 	}, nil
+}
+
+// processorTimes returns the processor time of all processes with the names, with that of their ended children.
+func processorTimes(names ...string) (map[string]time.Duration, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	out := map[string]time.Duration{}
+	for _, p := range all {
+		stat, err := p.Stat() // of a process that has ended there is none
+		if err != nil || !slices.Contains(names, stat.Comm) {
+			continue
+		}
+		ticks := int(stat.UTime+stat.STime) + stat.CUTime + stat.CSTime
+		out[stat.Comm] += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return out, nil
 }
 
 // machine describes where a run took place.

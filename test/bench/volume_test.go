@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 	"github.com/mnemo-dev/mnemo/test/installation"
@@ -145,8 +147,7 @@ func (v *volume) generate(tb testing.TB, holders []holder, batches chan<- rows) 
 			tb.Fatal(err)
 		}
 		for seq := range h.count {
-			memoryID := uuid.UUID(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, v.Uint64()), v.Uint64()))
-			r.tenants, r.ids, r.users, r.seqs = append(r.tenants, id), append(r.ids, memoryID), append(r.users, int64(h.user)), append(r.seqs, int64(seq+1))
+			r.tenants, r.ids, r.users, r.seqs = append(r.tenants, id), append(r.ids, v.id()), append(r.users, int64(h.user)), append(r.seqs, int64(seq+1))
 			r.texts, r.vectors = append(r.texts, v.memory()), append(r.vectors, v.vector())
 			if len(r.ids) == loadBatch {
 				batches <- r
@@ -157,6 +158,80 @@ func (v *volume) generate(tb testing.TB, holders []holder, batches chan<- rows) 
 	if len(r.ids) > 0 {
 		batches <- r
 	}
+}
+
+// conversationMessages is the number of messages of a conversation.
+const conversationMessages = 50
+
+// chats are messages of conversations to insert.
+type chats struct {
+	tenants, conversations []uuid.UUID
+	users                  []int64
+	seqs                   []int32
+	texts, around          []string // around has the neighbors' texts, too
+	vectors                [][]byte
+}
+
+// insertChats stores conversations as the product does.
+const insertChats = `with input as materialized (
+	select * from unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::int[], $5::text[], $6::text[], $7::bytea[])
+		as i (tenant_id, user_id, id, seq, text, around, embedding)
+), conversation as (
+	insert into conversations (tenant_id, user_id, id, external_id, platform, title, status, message_count, token_count, bytes, import_id, created_at, updated_at)
+	select tenant_id, user_id, id, id, 'chatgpt', 'A conversation', 'active', count(*), sum(length(text) / 4), sum(octet_length(text)), id, now(), now()
+	from input group by tenant_id, user_id, id
+), message as (
+	insert into messages (tenant_id, user_id, conversation_id, seq, external_id, sender, text, tokens, created_at)
+	select tenant_id, user_id, id, seq, seq, case when seq % 2 = 0 then 'human' else 'assistant' end, text, length(text) / 4, now() from input
+)
+insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, tsv, embedding, generation_id, indexed_at)
+select tenant_id, user_id, 2, $8, id, seq, 0, octet_length(text), to_tsvector('english', around), embedding,
+	(select id from embedding_generations where active), now() - interval '1 hour'
+from input`
+
+// loadChats stores as many messages of each holder as load stores memories, and counts them as the product does. Their units count as indexed.
+func (v *volume) loadChats(tb testing.TB, server *installation.Server, holders []holder) {
+	tb.Helper()
+	var c chats
+	flush := func() {
+		execute(tb, server, insertChats, c.tenants, c.users, c.conversations, c.seqs, c.texts, c.around, c.vectors, retrieve.GroupOf("chatgpt"))
+		c = chats{}
+	}
+	for _, h := range holders {
+		for first := 0; first < h.count; first += conversationMessages {
+			v.addConversation(&c, uuid.MustParse(string(h.tenant)), int64(h.user), min(conversationMessages, h.count-first))
+			if len(c.seqs) >= loadBatch {
+				flush()
+			}
+		}
+	}
+	flush()
+	execute(tb, server, `update users u set conversations = c.n
+		from (select tenant_id, user_id, count(*) as n from conversations group by tenant_id, user_id) c
+		where u.tenant_id = c.tenant_id and u.id = c.user_id`)
+	execute(tb, server, `update usage u set conversations = c.n, storage = storage + c.bytes
+		from (select tenant_id, count(*) as n, sum(bytes) as bytes from conversations group by tenant_id) c where u.tenant_id = c.tenant_id`)
+	execute(tb, server, `vacuum analyze conversations, messages, units`)
+	checkCounters(tb, server)
+}
+
+// addConversation adds a conversation with a number of messages.
+func (v *volume) addConversation(c *chats, tenantID uuid.UUID, user int64, count int) {
+	conversation := v.id()
+	texts := make([]string, count)
+	for i := range texts {
+		texts[i] = v.text(12 + v.IntN(40))
+	}
+	for i, text := range texts {
+		c.tenants, c.users, c.conversations = append(c.tenants, tenantID), append(c.users, user), append(c.conversations, conversation)
+		c.seqs, c.texts, c.vectors = append(c.seqs, int32(i)), append(c.texts, text), append(c.vectors, v.vector())
+		c.around = append(c.around, strings.Join(texts[max(i-1, 0):min(i+2, count)], " "))
+	}
+}
+
+// id returns a random id.
+func (v *volume) id() uuid.UUID {
+	return uuid.UUID(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, v.Uint64()), v.Uint64()))
 }
 
 // prepare creates the default buckets, and postpones the sweeps: they would compare the loaded units with Milvus, which
@@ -186,6 +261,12 @@ func (v *volume) finish(tb testing.TB, server *installation.Server) {
 		execute(tb, server, statement)
 	}
 	vacuum(tb, server)
+	checkCounters(tb, server)
+}
+
+// checkCounters compares the counters with the loaded rows in a short run.
+func checkCounters(tb testing.TB, server *installation.Server) {
+	tb.Helper()
 	if *full {
 		return
 	}

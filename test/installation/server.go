@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -36,6 +38,8 @@ type Server struct {
 	Index  *milvus.Index
 	Owner  *pgxpool.Pool
 	AppURL string
+
+	cmd *exec.Cmd
 }
 
 // ServerOptions configure a Server.
@@ -63,6 +67,14 @@ func Serve(tb testing.TB, o ServerOptions) *Server {
 	s.open(tb, postgres.Config{URL: d.AppURL, Generation: generation, Unindexed: o.Unindexed}, d)
 	s.run(tb, append(model, o.index(tb)...))
 	return s
+}
+
+// Restart ends the process, and starts it again at the same addresses with nothing in its memory.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	_ = s.cmd.Wait()
+	s.start(tb, s.cmd.Env, s.cmd.Stdout)
 }
 
 // model returns the generation of the vectors and the environment that selects the embedder.
@@ -110,24 +122,34 @@ func (s *Server) open(tb testing.TB, c postgres.Config, d postgrestest.Database)
 	tb.Cleanup(func() { _ = s.Index.Close() })
 }
 
-// run starts the program and waits until it is ready.
+// run starts the program, and stops it after the test.
 func (s *Server) run(tb testing.TB, env []string) {
 	tb.Helper()
 	address, metrics, log := testkit.FreeAddress(tb), testkit.FreeAddress(tb), &bytes.Buffer{}
-	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), testkit.Program(tb), "serve")
-	cmd.Env = append(append(os.Environ(), env...), "DATABASE_URL="+s.AppURL, "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN="+metrics)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	s.URL, s.Metrics = "http://"+address, "http://"+metrics+"/metrics"
+	env = append(append(os.Environ(), env...), "DATABASE_URL="+s.AppURL, "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN="+metrics)
 	tb.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		if s.cmd == nil {
+			return
+		}
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
 		if tb.Failed() {
 			tb.Logf("log of the server:\n%.8000s", log)
 		}
 	})
-	s.URL, s.Metrics, s.PID = "http://"+address, "http://"+metrics+"/metrics", cmd.Process.Pid
+	s.start(tb, env, log)
+}
+
+// start starts the program and waits until it is ready.
+func (s *Server) start(tb testing.TB, env []string, log io.Writer) {
+	tb.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), testkit.Program(tb), "serve")
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, log, log
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	s.cmd, s.PID = cmd, cmd.Process.Pid
 	Eventually(tb, Patience, func() string {
 		response, err := http.Get(s.URL + "/readyz") //nolint:noctx // it ends with the test
 		if err != nil {
