@@ -84,14 +84,7 @@ enableServiceLinks: false
 {{- end }}
 securityContext:
   {{- include "mnemo.podSecurity" . | nindent 2 }}
-{{- with .Values.backup.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .Values.backup.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "mnemo.placement" .Values.backup }}
 volumes:
   - name: backup
     persistentVolumeClaim: {claimName: {{ include "mnemo.backupClaim" . }}}

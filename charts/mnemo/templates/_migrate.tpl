@@ -16,13 +16,8 @@ template:
     {{- end }}
     securityContext:
       {{- include "mnemo.podSecurity" . | nindent 6 }}
-    {{- with .Values.migrate.nodeSelector }}
-    nodeSelector:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
-    {{- with .Values.migrate.tolerations }}
-    tolerations:
-      {{- toYaml . | nindent 6 }}
+    {{- with include "mnemo.placement" .Values.migrate | trim }}
+    {{- . | nindent 4 }}
     {{- end }}
     containers:
       - name: migrate
