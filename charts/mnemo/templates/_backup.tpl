@@ -5,7 +5,7 @@
 
 {{/* A quantity in bytes; empty if it is not a whole number with a common unit. */}}
 {{- define "mnemo.bytes" -}}
-{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 -}}
 {{- $unit := regexFind "[A-Za-z]*$" . -}}
 {{- if and (regexMatch "^[0-9]+[A-Za-z]*$" .) (hasKey $units $unit) -}}{{ mul (trimSuffix $unit . | int64) (get $units $unit) }}{{- end -}}
 {{- end -}}
