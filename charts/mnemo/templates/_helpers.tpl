@@ -24,15 +24,24 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
+{{/* Labels of an object. Argument: (dict "root" $ "component" "api"), and "labels" of a value that overrides commonLabels. */}}
 {{- define "mnemo.labels" -}}
 {{ include "mnemo.selector" . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 app.kubernetes.io/part-of: mnemo
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
-{{- with .root.Values.commonLabels }}
+{{- with merge (dict) (default dict .labels) .root.Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* Annotations of a pod: the component's podAnnotations, the name of its main container unless they contain one, and the
+annotations that restart it. Argument: (dict "root" $ "component" "api"), and "annotations" in addition. */}}
+{{- define "mnemo.podAnnotations" -}}
+{{- $checksum := include "mnemo.secretsChecksum" . | fromYaml -}}
+{{- $default := dict "kubectl.kubernetes.io/default-container" .component -}}
+{{- toYaml (merge (dict) $checksum (default dict .annotations) (get .root.Values .component).podAnnotations $default) -}}
 {{- end -}}
 
 {{- define "mnemo.image" -}}

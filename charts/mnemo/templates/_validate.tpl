@@ -29,6 +29,17 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The chart's own labels select pods, and its annotations restart them. Argument: (dict "name" "commonLabels" "values" (dict)). */}}
+{{- define "mnemo.checkOwnKeys" -}}
+{{- $own := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version"
+  "app.kubernetes.io/managed-by" "app.kubernetes.io/part-of" "helm.sh/chart" "checksum/secrets" -}}
+{{- range $key, $_ := .values -}}
+{{- if or (has $key $own) (hasPrefix "mnemo.dev/" $key) -}}
+{{- fail (printf "%s must not contain %s, which the chart sets" $.name $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The operator refuses a default quota that exceeds the maximum. */}}
 {{- define "mnemo.checkQuotas" -}}
 {{- $operator := .Values.operator -}}
