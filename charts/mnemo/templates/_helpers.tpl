@@ -123,6 +123,16 @@ capabilities: {drop: [ALL]}
 - {name: MNEMO_LOG_FORMAT, value: {{ .Values.log.format | quote }}}
 {{- end -}}
 
+{{/* The IP families of a Service. */}}
+{{- define "mnemo.ipFamilies" -}}
+{{- with .Values.service.ipFamilyPolicy }}
+ipFamilyPolicy: {{ . }}
+{{- end }}
+{{- with .Values.service.ipFamilies }}
+ipFamilies: {{ toJson . }}
+{{- end }}
+{{- end -}}
+
 {{/* The nodes and the priority of a pod. Argument: the values of its component. */}}
 {{- define "mnemo.placement" -}}
 {{- with .nodeSelector }}

@@ -24,7 +24,8 @@ Argument: (dict "root" $ "to" "host:port"). */}}
 {{- define "mnemo.egressTo" -}}
 {{- $labels := regexReplaceAll ":[0-9]+$" .to "" | splitList "." }}
 {{- $namespace := "" }}
-{{- if eq (len $labels) 1 }}{{ $namespace = .root.Release.Namespace }}
+{{- if hasPrefix "[" .to }}
+{{- else if eq (len $labels) 1 }}{{ $namespace = .root.Release.Namespace }}
 {{- else if or (eq (len $labels) 2) (eq (index $labels 2) "svc") }}{{ $namespace = index $labels 1 }}
 {{- end -}}
 - ports: [{protocol: TCP, port: {{ regexFind "[0-9]+$" .to }}}]
@@ -42,7 +43,7 @@ Argument: (dict "root" $ "to" "host:port"). */}}
 {{- if or .Values.demo (eq .Values.postgres.mode "cnpg") -}}
 - ports: [{protocol: TCP, port: {{ include "mnemo.postgresPort" . }}}]
 {{- else -}}
-{{ include "mnemo.egressTo" (dict "root" . "to" (printf "%s:%d" .Values.postgres.host (int .Values.postgres.port))) }}
+{{ include "mnemo.egressTo" (dict "root" . "to" (include "mnemo.hostPort" (list .Values.postgres.host (include "mnemo.postgresPort" .)))) }}
 {{- if include "mnemo.pooled" . }}
 {{ include "mnemo.egressTo" (dict "root" . "to" (include "mnemo.poolerAddress" .)) }}
 {{- end }}

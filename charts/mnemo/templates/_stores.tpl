@@ -16,8 +16,15 @@
 
 {{- define "mnemo.poolerAddress" -}}
 {{- if eq .Values.postgres.mode "cnpg" -}}{{ include "mnemo.cnpgCluster" . }}-pooler:5432
-{{- else -}}{{ .Values.postgres.pooler.host }}:{{ .Values.postgres.pooler.port }}
+{{- else -}}{{ include "mnemo.hostPort" (list .Values.postgres.pooler.host .Values.postgres.pooler.port) }}
 {{- end -}}
+{{- end -}}
+
+{{/* A host and a port, with brackets around an IPv6 address. Argument: (list "host" "port"). */}}
+{{- define "mnemo.hostPort" -}}
+{{- $host := first . -}}
+{{- if contains ":" $host -}}{{ $host = printf "[%s]" (trimAll "[]" $host) }}{{- end -}}
+{{ $host }}:{{ last . }}
 {{- end -}}
 
 {{/* URL of PostgreSQL. Argument: (dict "root" $ "address" "host:port"). */}}
@@ -70,7 +77,7 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 - name: PGPASSWORD
   valueFrom: {secretKeyRef: {name: {{ $secret }}, key: password}}
 - name: {{ ternary "DATABASE_OWNER_URL" "DATABASE_URL" (eq .role "owner") }}
-  value: {{ include "mnemo.postgresURL" (dict "root" .root "address" (printf "%s:%s" (include "mnemo.postgresHost" .root) (include "mnemo.postgresPort" .root))) }}
+  value: {{ include "mnemo.postgresURL" (dict "root" .root "address" (include "mnemo.hostPort" (list (include "mnemo.postgresHost" .root) (include "mnemo.postgresPort" .root)))) }}
 {{- end -}}
 
 {{/* Volume source of the CA of PostgreSQL's certificate; empty for the public CAs. */}}
