@@ -69,8 +69,8 @@ true
   volumeMounts:
     - {name: backup, mountPath: /backup}
     - {name: tmp, mountPath: /tmp}
-    {{- if include "mnemo.postgresCA" .root }}
-    - {name: postgres-ca, mountPath: /etc/mnemo/postgres, readOnly: true}
+    {{- with include "mnemo.postgresMounts" (dict "root" .root "role" "owner") | trim }}
+    {{- . | nindent 4 }}
     {{- end }}
 {{- end -}}
 
@@ -90,9 +90,8 @@ volumes:
     persistentVolumeClaim: {claimName: {{ include "mnemo.backupClaim" . }}}
   - name: tmp
     emptyDir: {sizeLimit: 64Mi}
-  {{- with include "mnemo.postgresCA" . }}
-  - name: postgres-ca
-    {{ . }}
+  {{- with include "mnemo.postgresVolumes" (dict "root" . "role" "owner") | trim }}
+  {{- . | nindent 2 }}
   {{- end }}
   {{- with .Values.backup.extraVolumes }}
   {{- toYaml . | nindent 2 }}

@@ -40,13 +40,12 @@ template:
           {{- toYaml .Values.migrate.resources | nindent 10 }}
         securityContext:
           {{- include "mnemo.containerSecurity" . | nindent 10 }}
-        {{- if include "mnemo.postgresCA" . }}
+        {{- with include "mnemo.postgresMounts" (dict "root" . "role" "owner") | trim }}
         volumeMounts:
-          - {name: postgres-ca, mountPath: /etc/mnemo/postgres, readOnly: true}
+          {{- . | nindent 10 }}
         {{- end }}
-    {{- with include "mnemo.postgresCA" . }}
+    {{- with include "mnemo.postgresVolumes" (dict "root" . "role" "owner") | trim }}
     volumes:
-      - name: postgres-ca
-        {{ . }}
+      {{- . | nindent 6 }}
     {{- end }}
 {{- end -}}

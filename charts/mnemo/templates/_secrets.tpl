@@ -14,7 +14,7 @@ of `helm template` stay the same. Argument: (dict "root" $ "component" "api"). *
 {{/* The Secrets in these values that the pods of a component use, as JSON. The component erasures uses PostgreSQL only. */}}
 {{- define "mnemo.secretNames" -}}
 {{- $v := .root.Values -}}
-{{- $names := list $v.postgres.ca.existingSecret -}}
+{{- $names := list $v.postgres.ca.existingSecret (include "mnemo.postgresCertificate" (dict "root" .root "role" "app")) -}}
 {{- if not $v.demo -}}{{- $names = append $names $v.postgres.app.existingSecret -}}{{- end -}}
 {{- if and (ne .component "erasures") (include "mnemo.usesMilvus" .root) -}}
 {{- $names = append $names $v.milvus.tls.existingSecret -}}

@@ -27,10 +27,41 @@
 {{ $host }}:{{ last . }}
 {{- end -}}
 
-{{/* URL of PostgreSQL. Argument: (dict "root" $ "address" "host:port"). */}}
+{{/* URL of PostgreSQL. Argument: (dict "root" $ "role" "app" "address" "host:port"). */}}
 {{- define "mnemo.postgresURL" -}}
 postgres://{{ .address }}/{{ .root.Values.postgres.database }}?sslmode={{ include "mnemo.postgresSSLMode" .root }}
 {{- if include "mnemo.postgresCA" .root }}&sslrootcert=/etc/mnemo/postgres/{{ include "mnemo.postgresCAKey" .root }}{{ end }}
+{{- if include "mnemo.postgresCertificate" . }}
+{{- $directory := printf "/etc/mnemo/postgres-%s" .role -}}
+&sslcert={{ $directory }}/tls.crt&sslkey={{ $directory }}/tls.key
+{{- end }}
+{{- end -}}
+
+{{/* The Secret with the client certificate of a role; empty for none. Argument: (dict "root" $ "role" "owner"). */}}
+{{- define "mnemo.postgresCertificate" -}}
+{{- if not .root.Values.demo -}}{{ (get .root.Values.postgres .role).certificateSecret }}{{- end -}}
+{{- end -}}
+
+{{/* Volumes and mounts of everything that connects to PostgreSQL. Argument: (dict "root" $ "role" "owner"). */}}
+{{- define "mnemo.postgresVolumes" -}}
+{{- with include "mnemo.postgresCA" .root }}
+- name: postgres-ca
+  {{ . }}
+{{- end }}
+{{- with include "mnemo.postgresCertificate" . }}
+- name: postgres-{{ $.role }}
+  # libpq refuses a key that others than the group can read; fsGroup is the group.
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- end -}}
+
+{{- define "mnemo.postgresMounts" -}}
+{{- if include "mnemo.postgresCA" .root }}
+- {name: postgres-ca, mountPath: /etc/mnemo/postgres, readOnly: true}
+{{- end }}
+{{- if include "mnemo.postgresCertificate" . }}
+- {name: postgres-{{ .role }}, mountPath: /etc/mnemo/postgres-{{ .role }}, readOnly: true}
+{{- end }}
 {{- end -}}
 
 {{- define "mnemo.cnpgCluster" -}}
@@ -77,7 +108,7 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 - name: PGPASSWORD
   valueFrom: {secretKeyRef: {name: {{ $secret }}, key: password}}
 - name: {{ ternary "DATABASE_OWNER_URL" "DATABASE_URL" (eq .role "owner") }}
-  value: {{ include "mnemo.postgresURL" (dict "root" .root "address" (include "mnemo.hostPort" (list (include "mnemo.postgresHost" .root) (include "mnemo.postgresPort" .root)))) }}
+  value: {{ include "mnemo.postgresURL" (dict "root" .root "role" .role "address" (include "mnemo.hostPort" (list (include "mnemo.postgresHost" .root) (include "mnemo.postgresPort" .root)))) }}
 {{- end -}}
 
 {{/* Volume source of the CA of PostgreSQL's certificate; empty for the public CAs. */}}
@@ -153,7 +184,7 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- if include "mnemo.pooled" . -}}
 {{ $env | replace "name: DATABASE_URL" "name: DATABASE_DIRECT_URL" }}
 # Without named prepared statements, which not every version and configuration of PgBouncer supports.
-- {name: DATABASE_URL, value: {{ printf "%s&default_query_exec_mode=cache_describe" (include "mnemo.postgresURL" (dict "root" . "address" (include "mnemo.poolerAddress" .))) | quote }}}
+- {name: DATABASE_URL, value: {{ printf "%s&default_query_exec_mode=cache_describe" (include "mnemo.postgresURL" (dict "root" . "role" "app" "address" (include "mnemo.poolerAddress" .))) | quote }}}
 {{- else -}}
 {{ $env }}
 {{- end }}
@@ -164,11 +195,9 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- end }}
 {{- end -}}
 
+{{/* With the application role. */}}
 {{- define "mnemo.storesVolumes" -}}
-{{- with include "mnemo.postgresCA" . }}
-- name: postgres-ca
-  {{ . }}
-{{- end }}
+{{- include "mnemo.postgresVolumes" (dict "root" . "role" "app") }}
 {{- with include "mnemo.milvusCA" . }}
 - name: milvus-ca
   {{ . }}
@@ -176,9 +205,7 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- end -}}
 
 {{- define "mnemo.storesMounts" -}}
-{{- if include "mnemo.postgresCA" . }}
-- {name: postgres-ca, mountPath: /etc/mnemo/postgres, readOnly: true}
-{{- end }}
+{{- include "mnemo.postgresMounts" (dict "root" . "role" "app") }}
 {{- if include "mnemo.milvusCA" . }}
 - {name: milvus-ca, mountPath: /etc/mnemo/milvus, readOnly: true}
 {{- end }}
