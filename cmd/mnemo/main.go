@@ -20,9 +20,10 @@ import (
 type cli struct {
 	telemetry.LogConfig
 
-	Serve         serveCommand              `cmd:"" help:"Run the API server and the background workers."`
-	Operator      operatorCommand           `cmd:"" help:"Run the operator."`
+	Serve serveCommand `cmd:"" help:"Run the API server and the background workers."`
+	kubernetesCommands
 	Migrate       migrateCommand            `cmd:"" help:"Migrate the database schema to this version. Run it before serve and operator."`
+	Dev           devCommand                `cmd:"" help:"Run Mnemo for one user, without Kubernetes and Milvus, to try it or to develop against it."`
 	Wait          waitCommand               `cmd:"" help:"Wait until the database schema matches this version."`
 	Index         indexCommand              `cmd:"" help:"Maintain the vector index."`
 	Embeddings    embeddingsCommand         `cmd:"" help:"Replace the embedding model while the platform is in use."`
@@ -36,7 +37,6 @@ type cli struct {
 	Webhooks      webhooksCommand           `cmd:"" help:"Deliver the events of a tenant to URLs."`
 	Usage         usageCommand              `cmd:"" help:"Export the usage of tenants for billing."`
 	SmokeTest     smokeTestCommand          `cmd:"" help:"Check that an API server is ready and requires authentication."`
-	PreUninstall  preUninstallCommand       `cmd:"" help:"Prepare to uninstall: fail while Tenants exist, or remove their finalizers."`
 	Login         loginCommand              `cmd:"" group:"user" help:"Store the URL and token for the commands below."`
 	Logout        logoutCommand             `cmd:"" group:"user" help:"Delete the stored URL and token."`
 	Remember      rememberCommand           `cmd:"" group:"user" help:"Store a memory."`

@@ -1,3 +1,5 @@
+//go:build !nokubernetes
+
 package main
 
 import (
@@ -21,6 +23,12 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
+
+// kubernetesCommands are the commands that use the Kubernetes API.
+type kubernetesCommands struct {
+	Operator     operatorCommand     `cmd:"" help:"Run the operator."`
+	PreUninstall preUninstallCommand `cmd:"" help:"Prepare to uninstall: fail while Tenants exist, or remove their finalizers."`
+}
 
 type operatorCommand struct {
 	databaseFlags

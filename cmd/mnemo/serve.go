@@ -46,6 +46,8 @@ type serveCommand struct {
 	SecretDetails   bool           `env:"MNEMO_SECRET_DETAILS" help:"Tell users of the dashboard the namespace of the Secret with their token, and the command that reads it. By default, they see only its name, as a reference for their administrator."`
 	UsageDir        string         `env:"MNEMO_USAGE_DIR" type:"path" help:"Directory for counted requests until they are stored in the database (docs/metering.md). It must survive a restart of the process, and belong to this database. Without it, a killed process loses up to 5 seconds of counts."`
 	TrustedProxies  []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of trusted proxies, such as 10.0.0.0/8. Their X-Forwarded-For is used for rate limits of sign-ins and registrations."`
+
+	listening func() // called when the server accepts connections; may be nil
 }
 
 // originForm is the form of an origin, as in the Tenant resource.
@@ -156,6 +158,9 @@ func (c *serveCommand) serve(ctx context.Context, server *apiserver.Server, list
 	metrics := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	releaseStartMemory(ctx, log)
 	log.InfoContext(ctx, "serving", "address", public.Addr().String(), "metrics", private.Addr().String())
+	if c.listening != nil {
+		c.listening()
+	}
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Serve(public) })

@@ -35,20 +35,30 @@ func (c *signInLinkCommand) Validate() error {
 // Run prints a link that signs the user in once. Only its hash is stored.
 func (c *signInLinkCommand) Run(ctx context.Context) error {
 	return c.run(ctx, func(db *postgres.DB, id tenant.ID) error {
-		scope, err := db.FindUser(ctx, id, c.User)
+		link, err := createSignInLink(ctx, db, id, c.User, c.URL, c.Lifetime)
 		if err != nil {
-			return err
-		}
-		secret, err := tenant.NewSession(db.DatabaseCell(), rand.Reader)
-		if err != nil {
-			return err
-		}
-		link := tenant.SignInLink{Scope: scope, Secret: tenant.HashSecret(secret), Lifetime: c.Lifetime}
-		if err := db.CreateSignInLink(ctx, link); err != nil {
 			return err
 		}
 		fmt.Fprintf(os.Stderr, "the link works once and expires in %s\n", c.Lifetime)
-		_, err = fmt.Printf("%s#%s\n", c.URL.JoinPath(dashboard.PathLink), secret)
+		_, err = fmt.Println(link)
 		return err
 	})
+}
+
+func createSignInLink(
+	ctx context.Context, db *postgres.DB, id tenant.ID, user string, server *url.URL, lifetime time.Duration,
+) (string, error) {
+	scope, err := db.FindUser(ctx, id, user)
+	if err != nil {
+		return "", err
+	}
+	secret, err := tenant.NewSession(db.DatabaseCell(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	link := tenant.SignInLink{Scope: scope, Secret: tenant.HashSecret(secret), Lifetime: lifetime}
+	if err := db.CreateSignInLink(ctx, link); err != nil {
+		return "", err
+	}
+	return server.JoinPath(dashboard.PathLink).String() + "#" + secret, nil
 }

@@ -29,6 +29,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+var errInvalidOwnerURL = errors.New("the owner's database URL is invalid: it must have the form postgres://user:password@host:port/database")
+
 // migrationRetry is the interval between checks whether another migration has
 // finished.
 const migrationRetry = 200 * time.Millisecond
@@ -58,7 +60,7 @@ type MigrateConfig struct {
 func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	config, err := pgxpool.ParseConfig(c.OwnerURL)
 	if err != nil {
-		return 0, errors.New("the owner's database URL is invalid: it must have the form postgres://user:password@host:port/database")
+		return 0, errInvalidOwnerURL
 	}
 	config.MaxConns = 4
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
