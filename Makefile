@@ -31,6 +31,10 @@ everything = $(if $(filter 0,$(shell id -u)),./...,$(filter-out %/test/cluster,$
 up: ## Run Mnemo and its dependencies on this machine until Ctrl-C (PORT=8080)
 	@go build -o bin/up ./hack/up && exec bin/up up $(if $(PORT),-port $(PORT))
 
+.PHONY: dev
+dev: ## Run Mnemo for one user on PostgreSQL alone, without Kubernetes and Milvus, until Ctrl-C (PORT=8080)
+	@go build -o bin/dev ./hack/dev && exec bin/dev $(if $(PORT),-port $(PORT))
+
 .PHONY: sign-in
 sign-in: ## Print another one-time link that signs in to the dashboard of make up
 	@. .mnemo/up.env && bin/mnemo sign-in-link --tenant default/acme --user alice
@@ -42,7 +46,7 @@ tour: ## Take a picture of each step of docs/tour.md and write bin/tour/index.ht
 	@echo "bin/tour/index.html"
 
 .PHONY: down
-down: ## Stop processes that `make up` left after a crash
+down: ## Stop processes that `make up` or `make dev` left after a crash
 	@go run ./hack/up down
 
 .PHONY: reset

@@ -5,13 +5,13 @@ import (
 	"io"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/hack/sample"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // writeEnv writes the variables for scripts.
 func (c *cluster) writeEnv() error {
 	first, second := c.sample.Users[0], c.sample.Users[1]
-	return sample.WriteEnv(c.envFile(), [][2]string{
+	return devenv.WriteEnv(c.envFile(), [][2]string{
 		{"MNEMO_URL", c.release.url},
 		{"MNEMO_TOKEN", first.Token},
 		{"MNEMO_SIGN_IN", c.sample.SignInName()},

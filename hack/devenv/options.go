@@ -1,6 +1,7 @@
 package devenv
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -62,6 +63,27 @@ func (s Settings) ChoosePort(use, owner string, requested int) error {
 	}
 	s.Ports[use] = port
 	return nil
+}
+
+// PublicPort is the use of the port of the API.
+const PublicPort = "api"
+
+// defaultPublicPort is the port of the API in the first run.
+const defaultPublicPort = 8080
+
+// ChoosePublicPort chooses the port of the API: the requested one, else that of the last run, which users have
+// configured, else the default; only the first must be free.
+func (s Settings) ChoosePublicPort(requested int, progress *Progress) error {
+	const owner = "the API (PORT)"
+	if requested != 0 {
+		return s.ChoosePort(PublicPort, owner, requested)
+	}
+	port := cmp.Or(s.Ports[PublicPort], defaultPublicPort)
+	if s.ChoosePort(PublicPort, owner, port) == nil {
+		return nil
+	}
+	progress.Printf("==> port %d is in use by another program: using another port for the API (choose one with PORT=…)", port)
+	return s.ChoosePort(PublicPort, owner, 0)
 }
 
 // EnsurePassword returns the password of a user. It generates one with 130 random

@@ -1,6 +1,7 @@
 package devenv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ type ProcessSpec struct {
 	Path    string
 	Args    []string
 	Env     []string // in addition to that of this program
+	Stdout  *os.File // receives standard output; nil for the log
 	WorkDir string
 	User    *syscall.Credential
 	// Stop is the signal for a graceful shutdown. The kernel also sends it when
@@ -51,7 +53,7 @@ func StartProcess(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // the process outlives ctx
 	cmd.Dir = spec.WorkDir
 	cmd.Env = append(os.Environ(), spec.Env...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr = cmp.Or(spec.Stdout, log), log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: spec.Stop, Credential: spec.User}
 	on := spec.Thread
 	if on == nil {

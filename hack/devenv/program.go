@@ -3,6 +3,7 @@ package devenv
 import (
 	"context"
 	"errors"
+	"os"
 	"syscall"
 	"time"
 )
@@ -17,6 +18,8 @@ type Program struct {
 	// environment of this program.
 	Path      string
 	Args, Env []string
+	// Stdout receives standard output; nil for the log.
+	Stdout *os.File
 	// Ready returns nil when the program is ready. It is called repeatedly until
 	// Limit has passed. If it is nil, the program is ready once it has started.
 	Ready func(context.Context) error
@@ -26,7 +29,7 @@ type Program struct {
 // StartProgram starts a program and returns when it is ready.
 func StartProgram(ctx context.Context, p Program) (*Process, error) {
 	running, err := StartProcess(ctx, ProcessSpec{
-		Name: p.Name, Dir: p.Dir, Path: p.Path, Args: p.Args, Env: p.Env, Stop: syscall.SIGTERM,
+		Name: p.Name, Dir: p.Dir, Path: p.Path, Args: p.Args, Env: p.Env, Stdout: p.Stdout, Stop: syscall.SIGTERM,
 	})
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@
 //	go run ./hack/up reset   does the same and deletes the data
 //
 // It writes to .mnemo in the checkout and to the cache of hack/devenv. Scripts read
-// .mnemo/up.env, which exists while the platform runs.
+// .mnemo/up.env, which exists while the platform runs. down and reset also apply to hack/dev.
 package main
 
 import (
@@ -27,6 +27,12 @@ type options struct {
 	root string // of the checkout
 	dir  string // of everything this run writes
 	port int    // of the API; 0 for the default or, if that is in use, a free one
+}
+
+// ofDev returns the options of hack/dev, whose data is separate.
+func (o options) ofDev() options {
+	o.dir = filepath.Join(o.dir, "dev")
+	return o
 }
 
 func main() {

@@ -15,11 +15,10 @@ import (
 )
 
 const (
-	productDir  = "mnemo" // in the data directory
-	database    = "mnemo"
-	ownerRole   = "mnemo_owner"
-	appRole     = "mnemo_app"
-	defaultPort = 8080
+	productDir = "mnemo" // in the data directory
+	database   = "mnemo"
+	ownerRole  = "mnemo_owner"
+	appRole    = "mnemo_app"
 )
 
 // product describes how Mnemo's programs run.
@@ -43,7 +42,7 @@ func (p *platform) chooseAddresses() error {
 	if err != nil {
 		return err
 	}
-	if err := p.choosePublicPort(s); err != nil {
+	if err := s.ChoosePublicPort(p.port, p.progress); err != nil {
 		return err
 	}
 	for _, use := range []string{"metrics", "operator metrics", "operator health"} {
@@ -57,30 +56,12 @@ func (p *platform) chooseAddresses() error {
 	return s.Save(dir)
 }
 
-// choosePublicPort takes the port asked for, else that of the last run, which
-// the users' Secrets name, else the usual one; only the first must be free.
-func (p *platform) choosePublicPort(s devenv.Settings) error {
-	const use, what = "api", "the API (`make up PORT=…`)"
-	if p.port != 0 {
-		return s.ChoosePort(use, what, p.port)
-	}
-	port := defaultPort
-	if last := s.Ports[use]; last != 0 {
-		port = last
-	}
-	if s.ChoosePort(use, what, port) == nil {
-		return nil
-	}
-	p.progress.Printf("==> port %d is in use by another program: using another port for the API (choose one with `make up PORT=…`)", port)
-	return s.ChoosePort(use, what, 0)
-}
-
 // address returns host:port for a use of chooseAddresses.
 func (p *product) address(use string) string {
 	return fmt.Sprintf("127.0.0.1:%d", p.settings.Ports[use])
 }
 
-func (p *product) url() string { return "http://" + p.address("api") }
+func (p *product) url() string { return "http://" + p.address(devenv.PublicPort) }
 
 // prepareDatabase creates the database and its two roles.
 func (p *product) prepareDatabase(ctx context.Context, postgres *postgres.Server) (err error) {
@@ -144,7 +125,7 @@ func (p *platform) storesEnv() []string {
 func (p *platform) startServe(ctx context.Context) (err error) {
 	p.product.serve, err = p.run(ctx, "API server", "serve", p.product.url()+"/readyz", append(p.storesEnv(),
 		"MNEMO_URL="+p.product.url(),
-		"MNEMO_LISTEN="+p.product.address("api"),
+		"MNEMO_LISTEN="+p.product.address(devenv.PublicPort),
 		"MNEMO_METRICS_LISTEN="+p.product.address("metrics"),
 	))
 	return err

@@ -5,13 +5,13 @@ import (
 	"io"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/hack/sample"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // writeEnv writes the variables for scripts.
 func (p *platform) writeEnv(path string) error {
 	first, second := p.sample.Users[0], p.sample.Users[1]
-	return sample.WriteEnv(path, [][2]string{
+	return devenv.WriteEnv(path, [][2]string{
 		{"MNEMO_URL", p.product.url()},
 		{"MNEMO_TOKEN", first.Token},
 		{"MNEMO_SIGN_IN", p.sample.SignInName()},
@@ -56,7 +56,7 @@ Try, in another terminal: store a memory, find it by other words, see the Tenant
   KUBECONFIG=%[6]s %[11]s get tenants --all-namespaces
 
 Ctrl-C stops everything; the data stays, and the next start is quick.
-`, took.Round(100*time.Millisecond), url, user.Token, user.Name, p.sample.Name, p.kube.Kubeconfig, p.dir, envFile,
+`, took.Round(100*time.Millisecond), url, user.Token, user.Name, p.sample.Name, p.kube.Kubeconfig, p.dir, devenv.EnvFile,
 		auth, time.Now().Format(time.DateOnly), p.kube.Kubectl, p.sample.SignInName(), user.Password, signInLink)
 	if p.milvus.Open() {
 		_, _ = fmt.Fprint(w, `

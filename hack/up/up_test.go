@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
 	"github.com/mnemo-dev/mnemo/hack/devenv/milvus"
 	"github.com/mnemo-dev/mnemo/hack/sample"
@@ -36,7 +37,7 @@ func testPlatform(t *testing.T) *platform {
 func TestEnvCanBeSourced(t *testing.T) {
 	t.Parallel()
 	p := testPlatform(t)
-	path := filepath.Join(t.TempDir(), envFile)
+	path := filepath.Join(t.TempDir(), devenv.EnvFile)
 	if err := p.writeEnv(path); err != nil {
 		t.Fatal(err)
 	}
@@ -83,34 +84,6 @@ func TestPortInUse(t *testing.T) {
 	err = p.chooseAddresses()
 	if err == nil || !strings.Contains(err.Error(), "is in use by another program: stop that program or choose another") {
 		t.Errorf("choose addresses: error %v, want one that says what to do", err)
-	}
-}
-
-func TestOneRunAtATime(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "data")
-	release, err := occupy(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := occupy(dir); err == nil || !strings.Contains(err.Error(), "make down") {
-		t.Errorf("second run: error %v, want one that says how to stop the first", err)
-	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
-	stale := filepath.Join(dir, envFile)
-	if err := os.WriteFile(stale, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if release, err = occupy(dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(stale); !os.IsNotExist(err) {
-		t.Errorf("up.env of a crashed run: %v, want that it does not exist", err)
-	}
-	if err := release(); err != nil {
-		t.Fatal(err)
 	}
 }
 
