@@ -129,13 +129,13 @@ func keepUserEncoded(c *fiber.Ctx) bool {
 	return ok && !bytes.Contains(name, []byte("/"))
 }
 
-// userOf decodes the name of a user in the path.
+// userOf decodes the name of a stored user in the path.
 func userOf(encoded string) (string, error) {
 	name, err := url.PathUnescape(encoded)
 	if err != nil {
 		return "", fault.New(fault.Invalid, "user must be percent-encoded")
 	}
-	return name, tenant.CheckApplicationUser("user", name)
+	return name, tenant.CheckUserPosition("user", name)
 }
 
 // scopeText documents the scope that a route requires.

@@ -32,7 +32,10 @@ func (n entities) conditions() map[string]any {
 // application key, and otherwise an attribute.
 func (n entities) attributes(who tenant.Identity, metadata json.RawMessage) (memory.Attributes, error) {
 	keys := map[string]string{memory.KeyApp: n.AppID}
-	if who.Application == nil {
+	if who.Application == nil && n.UserID != "" {
+		if err := tenant.CheckApplicationUser("user_id", n.UserID); err != nil {
+			return memory.Attributes{}, err
+		}
 		keys[memory.KeyUser] = n.UserID
 	}
 	metadata, err := withKeys(metadata, keys)

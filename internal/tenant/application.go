@@ -11,6 +11,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 // Access is a set of scopes: what a credential may do.
@@ -127,13 +128,15 @@ func UserOfApplication(stored string) string {
 // MaxApplicationUser is the length limit of the name of a user of applications, bytes.
 const MaxApplicationUser = 256
 
-// CheckApplicationUser returns Invalid, naming the field, unless an application may use
-// the name for a user.
+// CheckApplicationUser returns Invalid, naming the field, unless an application may use the name for a user. It is the only
+// rule: a name that one request accepts can be used in every other.
 func CheckApplicationUser(field, name string) error {
 	if err := CheckUserPosition(field, name); err != nil {
 		return err
 	}
 	switch {
+	case textrule.IsBlank(name):
+		return fault.New(fault.Invalid, "%s must not be blank", field)
 	case strings.TrimSpace(name) != name: // a header cannot contain it
 		return fault.New(fault.Invalid, "%s must not begin or end with a space", field)
 	case name == "*":
@@ -144,17 +147,17 @@ func CheckApplicationUser(field, name string) error {
 	return nil
 }
 
-// CheckUserPosition returns Invalid, naming the field, unless the text can be compared with names of users of
-// applications.
-func CheckUserPosition(field, text string) error {
+// CheckUserPosition returns Invalid, naming the field, unless the name can be that of a stored user of applications. Earlier
+// versions stored users with names that CheckApplicationUser refuses: they can be listed, read and erased.
+func CheckUserPosition(field, name string) error {
 	switch {
-	case text == "":
+	case name == "":
 		return fault.New(fault.Invalid, "%s must not be empty", field)
-	case len(text) > MaxApplicationUser:
+	case len(name) > MaxApplicationUser:
 		return fault.New(fault.Invalid, "%s must be at most %d bytes", field, MaxApplicationUser)
-	case !utf8.ValidString(text):
+	case !utf8.ValidString(name):
 		return fault.New(fault.Invalid, "%s must be UTF-8", field)
-	case strings.ContainsFunc(text, unicode.IsControl):
+	case strings.ContainsFunc(name, unicode.IsControl):
 		return fault.New(fault.Invalid, "%s must not contain control characters", field)
 	}
 	return nil
