@@ -1,3 +1,4 @@
+import type { Optional } from "./optional.js";
 import type { Transport } from "./transport.js";
 import type { Bucket, CreatedBucket, DeletedBucket } from "./types.js";
 
@@ -6,7 +7,7 @@ export class Buckets {
   constructor(private readonly transport: Transport) {}
 
   /** Creates a bucket. */
-  create(name: string, options: { description?: string; idempotencyKey?: string } = {}): Promise<CreatedBucket> {
+  create(name: string, options: Optional<{ description: string; idempotencyKey: string }> = {}): Promise<CreatedBucket> {
     const { idempotencyKey, description } = options;
     return this.transport.call({ method: "POST", path: "/api/buckets", body: { name, description }, idempotencyKey });
   }
@@ -17,7 +18,7 @@ export class Buckets {
   }
 
   /** Changes the name or the description of a bucket. */
-  async update(bucketId: number | string, changes: { name?: string; description?: string }): Promise<void> {
+  async update(bucketId: number | string, changes: Optional<{ name: string; description: string }>): Promise<void> {
     await this.transport.call({ method: "PATCH", path: path(bucketId), body: changes });
   }
 

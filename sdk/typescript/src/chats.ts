@@ -1,5 +1,6 @@
 import { failureOf, ImportFailedError, MnemoError } from "./errors.js";
 import { importPath } from "./imports.js";
+import type { Optional } from "./optional.js";
 import type { Transport } from "./transport.js";
 import type {
   Conversation,
@@ -15,26 +16,26 @@ import type {
 } from "./types.js";
 
 /** A message to store. id defaults to its number and createdAt to a time after the previous message. */
-export type Message = Pick<IngestMessage, "role" | "content"> & { id?: string; createdAt?: string | Date };
+export type Message = Pick<IngestMessage, "role" | "content"> & Optional<{ id: string; createdAt: string | Date }>;
 
 export interface IngestOptions {
   /** Sending an id again adds the messages whose ids are new and replaces the others. Default: a new id. */
-  conversationId?: string;
-  title?: string;
-  platform?: string;
-  createdAt?: Date;
-  idempotencyKey?: string;
+  conversationId?: string | undefined;
+  title?: string | undefined;
+  platform?: string | undefined;
+  createdAt?: Date | undefined;
+  idempotencyKey?: string | undefined;
 }
 
 export interface ListOptions {
-  provider?: string;
-  title?: string;
-  dateFrom?: string;
-  dateTo?: string;
-  pinnedOnly?: boolean;
-  importId?: string;
-  status?: "active" | "excluded" | "blocked" | "all";
-  pageSize?: number;
+  provider?: string | undefined;
+  title?: string | undefined;
+  dateFrom?: string | undefined;
+  dateTo?: string | undefined;
+  pinnedOnly?: boolean | undefined;
+  importId?: string | undefined;
+  status?: "active" | "excluded" | "blocked" | "all" | undefined;
+  pageSize?: number | undefined;
 }
 
 const chats = "/api/chat-history/chats";
@@ -44,14 +45,14 @@ export class Chats {
   constructor(private readonly transport: Transport) {}
 
   /** Returns the messages that match a question, best first, with their surroundings. */
-  async search(query: string, options: Omit<Schemas["SearchRequest"], "query"> = {}): Promise<SearchResult[]> {
+  async search(query: string, options: Optional<Omit<Schemas["SearchRequest"], "query">> = {}): Promise<SearchResult[]> {
     const body: Schemas["SearchRequest"] = { query, ...options };
     const path = "/api/chat-history/search";
     return (await this.transport.call<Schemas["SearchResults"]>({ method: "POST", path, body })).results;
   }
 
   /** Returns cited excerpts for a question, to be inserted into a prompt. */
-  recall(query: string, options: Omit<Schemas["RecallRequest"], "query" | "queries"> = {}): Promise<Recollection> {
+  recall(query: string, options: Optional<Omit<Schemas["RecallRequest"], "query" | "queries">> = {}): Promise<Recollection> {
     return this.transport.call({ method: "POST", path: "/api/chat-history/recall", body: { query, ...options } });
   }
 
@@ -94,7 +95,7 @@ export class Chats {
   /** Yields conversations, and requests pages as needed. */
   async *list(options: ListOptions = {}): AsyncGenerator<ConversationSummary, void> {
     for (let page = 1, last = 1; page <= last; page++) {
-      const query = { pageSize: 100, ...options, page };
+      const query = { ...options, pageSize: options.pageSize ?? 100, page };
       const found: Schemas["ConversationPage"] = await this.transport.call({ method: "GET", path: chats, query });
       yield* found.items;
       last = found.totalPages;
@@ -113,7 +114,7 @@ export class Chats {
   }
 
   /** Excludes conversations from search, or pins them. */
-  update(ids: string[], changes: { excluded?: boolean; pinned?: boolean }): Promise<UpdatedConversations> {
+  update(ids: string[], changes: Optional<{ excluded: boolean; pinned: boolean }>): Promise<UpdatedConversations> {
     return this.transport.call({ method: "PATCH", path: chats, body: { ids, ...changes } });
   }
 

@@ -3,6 +3,7 @@ import { Buckets } from "./buckets.js";
 import { Chats } from "./chats.js";
 import { Imports } from "./imports.js";
 import { Memories } from "./memories.js";
+import type { Optional } from "./optional.js";
 import { type Options, Transport } from "./transport.js";
 import type { AnyResult, Schemas } from "./types.js";
 
@@ -30,7 +31,7 @@ export class Mnemo {
   }
 
   /** Returns memories and passages of conversations in one list, best first. */
-  async search(query: string, options: Omit<Schemas["SearchAllRequest"], "query"> = {}): Promise<AnyResult[]> {
+  async search(query: string, options: Optional<Omit<Schemas["SearchAllRequest"], "query">> = {}): Promise<AnyResult[]> {
     const body: Schemas["SearchAllRequest"] = { query, ...options };
     return (await this.#transport.call<Schemas["AllResults"]>({ method: "POST", path: "/api/search", body })).results;
   }

@@ -1,6 +1,7 @@
 import { APIConnectionError, failureOf } from "./errors.js";
 import { readEvents } from "./events.js";
 import { sleep } from "./timer.js";
+import type { Optional } from "./optional.js";
 import type { Transport } from "./transport.js";
 import type { Import, Schemas, StartedFile, StartedImport } from "./types.js";
 
@@ -12,21 +13,21 @@ export class Imports {
   constructor(private readonly transport: Transport) {}
 
   /** Uploads an export of an assistant or of Mnemo. The server continues with the import. */
-  create(file: Blob, options: { platform?: string; name?: string; idempotencyKey?: string } = {}): Promise<StartedImport> {
+  create(file: Blob, options: Optional<{ platform: string; name: string; idempotencyKey: string }> = {}): Promise<StartedImport> {
     return this.#create([{ file, name: options.name }], options);
   }
 
   /** Uploads up to 10 exports in one request, all or none. Each has an import of its own. */
   async createMany(
-    files: { file: Blob; name?: string }[],
-    options: { platform?: string; idempotencyKey?: string } = {},
+    files: { file: Blob; name?: string | undefined }[],
+    options: Optional<{ platform: string; idempotencyKey: string }> = {},
   ): Promise<StartedFile[]> {
     return (await this.#create(files, options)).imports;
   }
 
   #create(
-    files: { file: Blob; name?: string }[],
-    options: { platform?: string; idempotencyKey?: string },
+    files: { file: Blob; name?: string | undefined }[],
+    options: Optional<{ platform: string; idempotencyKey: string }>,
   ): Promise<StartedImport> {
     const form = new FormData();
     if (options.platform) form.set("platform", options.platform);
@@ -45,9 +46,9 @@ export class Imports {
   }
 
   /** Yields imports, newest first. */
-  async *list(options: { pageSize?: number } = {}): AsyncGenerator<Import, void> {
+  async *list(options: Optional<{ pageSize: number }> = {}): AsyncGenerator<Import, void> {
     for (let page = 1, last = 1; page <= last; page++) {
-      const query = { pageSize: 100, ...options, page };
+      const query = { pageSize: options.pageSize ?? 100, page };
       const found: Schemas["ImportPage"] = await this.transport.call({ method: "GET", path: "/api/chat-history/imports", query });
       yield* found.items;
       last = found.totalPages;
@@ -80,7 +81,7 @@ export class Imports {
    * Waits until an import is done: its conversations are found by keyword, or with indexed also by meaning.
    * Throws ImportFailedError if the file cannot be imported.
    */
-  async wait(importId: string, options: { indexed?: boolean } = {}): Promise<Import> {
+  async wait(importId: string, options: Optional<{ indexed: boolean }> = {}): Promise<Import> {
     let status = await this.get(importId);
     for await (status of this.follow(importId)) {
       if (status.status === "done" && !options.indexed) break;

@@ -1,3 +1,4 @@
+import type { Optional } from "./optional.js";
 import type { Transport } from "./transport.js";
 import type { CreatedMemory, DeletedMemories, FullMemory, Memory, MemoryVersion, MergedMemories, Schemas, UnmergedMemories, UpdatedMemory } from "./types.js";
 
@@ -7,40 +8,40 @@ type Id = number | string;
 export type Filter = Record<string, unknown>;
 
 export interface CreateOptions {
-  bucket?: Id;
-  source?: string;
-  tags?: string[];
-  agentId?: string;
-  runId?: string;
+  bucket?: Id | undefined;
+  source?: string | undefined;
+  tags?: string[] | undefined;
+  agentId?: string | undefined;
+  runId?: string | undefined;
   /** Any JSON object of at most 4 KiB, which filters select by. */
-  metadata?: Record<string, unknown>;
-  idempotencyKey?: string;
+  metadata?: Record<string, unknown> | undefined;
+  idempotencyKey?: string | undefined;
 }
 
 export interface MemoryChanges {
-  text?: string;
-  bucket?: Id;
-  bucketName?: string;
-  tags?: string[];
-  agentId?: string;
-  runId?: string;
-  metadata?: Record<string, unknown>;
+  text?: string | undefined;
+  bucket?: Id | undefined;
+  bucketName?: string | undefined;
+  tags?: string[] | undefined;
+  agentId?: string | undefined;
+  runId?: string | undefined;
+  metadata?: Record<string, unknown> | undefined;
 }
 
 export interface ListMemoriesOptions {
-  bucket?: Id;
-  latest?: boolean;
-  filter?: Filter;
-  pageSize?: number;
+  bucket?: Id | undefined;
+  latest?: boolean | undefined;
+  filter?: Filter | undefined;
+  pageSize?: number | undefined;
 }
 
 export interface SearchOptions {
-  limit?: number;
-  bucket?: Id;
-  minScore?: number;
+  limit?: number | undefined;
+  bucket?: Id | undefined;
+  minScore?: number | undefined;
   /** A time: later memories are ignored. */
-  asOf?: string;
-  filter?: Filter;
+  asOf?: string | undefined;
+  filter?: Filter | undefined;
 }
 
 /** Short texts about a user. */
@@ -102,7 +103,7 @@ export class Memories {
   }
 
   /** Moves up to 100 memories to a bucket: all of them, or none if an id does not exist. */
-  move(memoryIds: string[], target: { bucket?: Id; bucketName?: string }): Promise<UpdatedMemory> {
+  move(memoryIds: string[], target: Optional<{ bucket: Id; bucketName: string }>): Promise<UpdatedMemory> {
     return this.#update({ memoryIds, bucketId: number(target.bucket), bucketName: target.bucketName });
   }
 
@@ -127,7 +128,7 @@ export class Memories {
   }
 
   /** Yields the versions of a memory, newest first. */
-  async *versions(memoryId: string, options: { pageSize?: number } = {}): AsyncGenerator<MemoryVersion, void> {
+  async *versions(memoryId: string, options: Optional<{ pageSize: number }> = {}): AsyncGenerator<MemoryVersion, void> {
     for (let skip: number | undefined = 0; skip !== undefined; ) {
       const page: Schemas["MemoryVersions"] = await this.transport.call({
         method: "GET",

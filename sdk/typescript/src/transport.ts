@@ -5,17 +5,17 @@ import { after, sleep } from "./timer.js";
 /** The settings of a client. */
 export interface Options {
   /** The address of the server. Default: the environment variable MNEMO_URL. */
-  url?: string;
+  url?: string | undefined;
   /** The API key. Default: the environment variable MNEMO_API_KEY. */
-  apiKey?: string;
+  apiKey?: string | undefined;
   /** With the key of an application: the id of the user on whose behalf it acts. */
-  user?: string;
+  user?: string | undefined;
   /** Milliseconds to wait for a response, and for each part of its body. An upload may last a second more per 8 KiB. Default: 60,000. */
-  timeout?: number;
+  timeout?: number | undefined;
   /** The number of retries after a connection error and the statuses 408, 429, 502, 503 and 504. Default: 4. */
-  maxRetries?: number;
+  maxRetries?: number | undefined;
   /** Replaces the global fetch. */
-  fetch?: typeof fetch;
+  fetch?: typeof fetch | undefined;
 }
 
 /** One logical request. All its attempts have the same Idempotency-Key. */
