@@ -144,7 +144,7 @@ var docListMemories = doc{
 		intParam("count", "The number of memories. Values above 1,000 are treated as 1,000.", memory.DefaultCount, 1, 10),
 		boolParam("all", "Return all memories, regardless of `count`."),
 		boolParam("latest", "Newest first; ignored with `query`."),
-		textParam("query", "A search query in natural language.", "where do I like to sit on trains?"),
+		queryParam("query", "A search query in natural language. At most 8,192 bytes.", "where do I like to sit on trains?"),
 		scoreParam("minScore", "With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then."),
 		param("asOf", "Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted and merged memories are not returned, and the ranking compares the current texts.", &huma.Schema{Type: huma.TypeString}, "2025-05-09"),
 		filterParam("filter"),

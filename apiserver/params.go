@@ -12,6 +12,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 // params parses query parameters and collects their errors. An empty parameter
@@ -132,6 +133,13 @@ func boolParam(name, description string) *huma.Param {
 // ignoredParam documents a parameter that accepts any value.
 func ignoredParam(name, description string, example any) *huma.Param {
 	return param(name, description, &huma.Schema{Type: huma.TypeString}, example)
+}
+
+// queryParam is a parameter with the text of a query.
+func queryParam(name, description string, example any) *huma.Param {
+	p := textParam(name, description, example)
+	p.Schema.MaxLength = new(retrieve.MaxQuery)
+	return p
 }
 
 func textParam(name, description string, example any) *huma.Param {

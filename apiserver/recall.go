@@ -22,7 +22,7 @@ type recallInput struct {
 }
 
 type recallRequest struct {
-	Query               *string       `json:"query,omitempty" minLength:"1" doc:"A question in natural language. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required."`
+	Query               *string       `json:"query,omitempty" minLength:"1" maxLength:"8192" doc:"A question in natural language, at most 8,192 bytes. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required."`
 	Queries             []recallQuery `json:"queries,omitempty" maxItems:"15" doc:"Up to 15 questions, answered in one response."`
 	MaxTokens           *tokenBudget  `json:"maxTokens,omitempty" doc:"The maximum length of the content in tokens, 1 to 2,000; default 600. Other values are clamped."`
 	Platform            *string       `json:"platform,omitempty" doc:"A hint: only conversations of this platform. Ignored if absent, all, or without active conversations. Case does not matter; openai means chatgpt and anthropic means claude."`
@@ -36,7 +36,7 @@ type recallRequest struct {
 }
 
 type recallQuery struct {
-	Query     *string      `json:"query" minLength:"1"`
+	Query     *string      `json:"query" minLength:"1" maxLength:"8192"`
 	MaxTokens *tokenBudget `json:"maxTokens,omitempty" doc:"Overrides maxTokens for this question."`
 }
 

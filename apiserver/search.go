@@ -12,7 +12,7 @@ import (
 
 type searchInput struct {
 	Body struct {
-		Query         string   `json:"query" minLength:"1" doc:"A search query in natural language."`
+		Query         string   `json:"query" minLength:"1" maxLength:"8192" doc:"A search query in natural language. At most 8,192 bytes."`
 		Limit         *integer `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of passages; default 20."`
 		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude."`
 		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4. The farthest are omitted if their texts have more than 256 KiB together."`

@@ -18,7 +18,7 @@ func (s *Server) both() search.Service {
 
 type searchAllInput struct {
 	Body struct {
-		Query         string        `json:"query" minLength:"1" doc:"A search query in natural language."`
+		Query         string        `json:"query" minLength:"1" maxLength:"8192" doc:"A search query in natural language. At most 8,192 bytes."`
 		Include       []search.Kind `json:"include,omitempty" enum:"memories,chats" doc:"What to search; default both, or only memories with a filter."`
 		Filter        *object       `json:"filter,omitempty" doc:"Only memories that match this filter. Conversations have none of its fields, so include must not contain chats."`
 		Limit         *integer      `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of results; default 20."`

@@ -1078,7 +1078,7 @@ type RecallRequest struct {
 	// Queries Up to 15 questions, answered in one response.
 	Queries []RecallQuery `json:"queries,omitempty"`
 
-	// Query A question in natural language. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required.
+	// Query A question in natural language, at most 8,192 bytes. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required.
 	Query *string `json:"query,omitempty"`
 
 	// TimeZone The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC.
@@ -1162,7 +1162,7 @@ type SearchAllRequest struct {
 	// MinScore The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.
 	MinScore *float64 `json:"minScore,omitempty"`
 
-	// Query A search query in natural language.
+	// Query A search query in natural language. At most 8,192 bytes.
 	Query string `json:"query"`
 
 	// TimeZone The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. Dates in filter are in UTC.
@@ -1195,7 +1195,7 @@ type SearchRequest struct {
 	// Provider The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude.
 	Provider *string `json:"provider,omitempty"`
 
-	// Query A search query in natural language.
+	// Query A search query in natural language. At most 8,192 bytes.
 	Query string `json:"query"`
 
 	// Ranking How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense).
@@ -1539,7 +1539,7 @@ type ListMemoriesParams struct {
 	// Latest Newest first; ignored with `query`.
 	Latest *bool `form:"latest,omitempty" json:"latest,omitempty"`
 
-	// Query A search query in natural language.
+	// Query A search query in natural language. At most 8,192 bytes.
 	Query *string `form:"query,omitempty" json:"query,omitempty"`
 
 	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.
@@ -1593,7 +1593,7 @@ type ListMemoriesV2Params struct {
 	// Latest Newest first; ignored with `query`.
 	Latest *bool `form:"latest,omitempty" json:"latest,omitempty"`
 
-	// Query A search query in natural language.
+	// Query A search query in natural language. At most 8,192 bytes.
 	Query *string `form:"query,omitempty" json:"query,omitempty"`
 
 	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.

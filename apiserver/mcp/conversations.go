@@ -21,8 +21,8 @@ const (
 )
 
 type recallIn struct {
-	Query     string        `json:"query,omitempty" jsonschema:"A question in natural language. Messages from a time it mentions, such as last May, are preferred. Use either query or queries."`
-	Queries   []queryIn     `json:"queries,omitempty" jsonschema:"Up to 15 questions, answered in one call."`
+	Query     string        `json:"query,omitempty" jsonschema:"A question in natural language, at most 8192 bytes. Messages from a time it mentions, such as last May, are preferred. Use either query or queries."`
+	Queries   []queryIn     `json:"queries,omitempty" jsonschema:"Up to 15 questions, each at most 8192 bytes, answered in one call."`
 	MaxTokens int           `json:"maxTokens,omitempty" jsonschema:"The maximum length of the content in tokens, for each question."`
 	Platform  string        `json:"platform,omitempty" jsonschema:"A hint: only conversations of this platform, such as chatgpt, claude or custom. Ignored if the user has no conversations from it."`
 	Include   []search.Kind `json:"include,omitempty" jsonschema:"What to recall from: memories, chats or both. The default is both."`
@@ -67,7 +67,7 @@ type sourceOut struct {
 }
 
 type searchChatsIn struct {
-	Query     string   `json:"query" jsonschema:"A search query in natural language."`
+	Query     string   `json:"query" jsonschema:"A search query in natural language, at most 8192 bytes."`
 	Limit     int      `json:"limit,omitempty" jsonschema:"The maximum number of passages."`
 	Skip      int      `json:"skip,omitempty" jsonschema:"The number of best matches to skip: nextSkip of the previous result."`
 	Platform  string   `json:"platform,omitempty" jsonschema:"Only conversations of this platform, such as chatgpt, claude or custom."`

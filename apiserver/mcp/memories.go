@@ -59,7 +59,7 @@ type memoryRef struct {
 }
 
 type searchIn struct {
-	Query     string   `json:"query" jsonschema:"A question or description in natural language. It may mention a time, such as last May."`
+	Query     string   `json:"query" jsonschema:"A question or description in natural language, at most 8192 bytes. It may mention a time, such as last May."`
 	Count     int      `json:"count,omitempty" jsonschema:"The maximum number of memories."`
 	Skip      int      `json:"skip,omitempty" jsonschema:"The number of best matches to skip: nextSkip of the previous result."`
 	BucketID  id       `json:"bucketId,omitempty" jsonschema:"Only memories of this bucket."`

@@ -85,6 +85,7 @@ func (in RecallInput) Validate() error {
 		if strings.TrimSpace(q.Text) == "" {
 			f.Add(name, "is required and must not be blank")
 		}
+		retrieve.CheckQuery(&f, name, q.Text)
 		checkString(&f, name, q.Text)
 	}
 	retrieve.CheckMinScore(&f, in.MinScore)

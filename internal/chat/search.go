@@ -48,6 +48,7 @@ func (in SearchInput) Validate() error {
 	if strings.TrimSpace(in.Query) == "" {
 		f.Add("query", "is required and must not be blank")
 	}
+	retrieve.CheckQuery(&f, "query", in.Query)
 	checkString(&f, "query", in.Query)
 	checkString(&f, "platform filter", in.Platform)
 	if in.Limit < 1 || in.Limit > MaxResults {

@@ -51,6 +51,7 @@ func (in ListInput) Validate() error {
 	if in.Skip < 0 {
 		f.Add("skip", "must be at least 0, not %d", in.Skip)
 	}
+	retrieve.CheckQuery(&f, "query", in.Query)
 	retrieve.CheckMinScore(&f, in.MinScore)
 	checkString(&f, "query", in.Query)
 	return f.Err()

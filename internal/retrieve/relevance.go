@@ -56,6 +56,16 @@ var learnedRelevance = mustParseRelevance(relevanceFile)
 // DefaultMinScore is the calibrated score below which results are not relevant.
 var DefaultMinScore = learnedRelevance.Threshold
 
+// MaxQuery is the largest size of the text of a query, bytes. Embedding models read the first few hundred words.
+const MaxQuery = 8 << 10
+
+// CheckQuery adds an error if the text of a query is larger than MaxQuery.
+func CheckQuery(f *fault.Fields, field, query string) {
+	if len(query) > MaxQuery {
+		f.Add(field, "must be at most %d bytes of UTF-8, not %d", MaxQuery, len(query))
+	}
+}
+
 // CheckMinScore adds an error if a minimum score is not 0 to 1.
 func CheckMinScore(f *fault.Fields, minScore *float64) {
 	if minScore != nil && !(*minScore >= 0 && *minScore <= 1) {

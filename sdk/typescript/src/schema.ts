@@ -1296,7 +1296,7 @@ export interface components {
             platform?: string;
             /** @description Up to 15 questions, answered in one response. */
             queries?: components["schemas"]["RecallQuery"][];
-            /** @description A question in natural language. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required. */
+            /** @description A question in natural language, at most 8,192 bytes. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required. */
             query?: string;
             /** @description The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. */
             timeZone?: string;
@@ -1370,7 +1370,7 @@ export interface components {
              * @description The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then.
              */
             minScore?: number;
-            /** @description A search query in natural language. */
+            /** @description A search query in natural language. At most 8,192 bytes. */
             query: string;
             /** @description The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. Dates in filter are in UTC. */
             timeZone?: string;
@@ -1399,7 +1399,7 @@ export interface components {
             minScore?: number;
             /** @description The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude. */
             provider?: string;
-            /** @description A search query in natural language. */
+            /** @description A search query in natural language. At most 8,192 bytes. */
             query: string;
             /**
              * @description How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense).
@@ -4154,7 +4154,7 @@ export interface operations {
                  */
                 latest?: boolean;
                 /**
-                 * @description A search query in natural language.
+                 * @description A search query in natural language. At most 8,192 bytes.
                  * @example where do I like to sit on trains?
                  */
                 query?: string;
@@ -5035,7 +5035,7 @@ export interface operations {
                  */
                 latest?: boolean;
                 /**
-                 * @description A search query in natural language.
+                 * @description A search query in natural language. At most 8,192 bytes.
                  * @example where do I like to sit on trains?
                  */
                 query?: string;

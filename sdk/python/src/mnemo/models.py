@@ -424,7 +424,7 @@ class SearchAllRequest(Model):
     """
     query: str
     """
-    A search query in natural language.
+    A search query in natural language. At most 8,192 bytes.
     """
     time_zone: str | None = None
     """
@@ -463,7 +463,7 @@ class SearchRequest(Model):
     """
     query: str
     """
-    A search query in natural language.
+    A search query in natural language. At most 8,192 bytes.
     """
     ranking: str | None = None
     """
@@ -929,7 +929,7 @@ class RecallRequest(Model):
     """
     query: str | None = None
     """
-    A question in natural language. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required.
+    A question in natural language, at most 8,192 bytes. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required.
     """
     time_zone: str | None = None
     """
