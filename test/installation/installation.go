@@ -187,10 +187,21 @@ func (i *Installation) MustPatch(tb testing.TB, tenant, patch string) {
 // Token returns the token in a user's Secret, or "" if there is none.
 func (i *Installation) Token(tb testing.TB, tenant, user string) string {
 	tb.Helper()
+	return i.secret(tb, tenant, user, v1alpha1.SecretToken)
+}
+
+// Password returns the password in a user's Secret, or "" if there is none.
+func (i *Installation) Password(tb testing.TB, tenant, user string) string {
+	tb.Helper()
+	return i.secret(tb, tenant, user, v1alpha1.SecretPassword)
+}
+
+func (i *Installation) secret(tb testing.TB, tenant, user, key string) string {
+	tb.Helper()
 	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: i.Namespace, Name: tenant + "-" + user + "-access"}
-	if err := client.IgnoreNotFound(i.Get(tb.Context(), key, secret)); err != nil {
+	of := client.ObjectKey{Namespace: i.Namespace, Name: tenant + "-" + user + "-access"}
+	if err := client.IgnoreNotFound(i.Get(tb.Context(), of, secret)); err != nil {
 		tb.Fatalf("get Secret: %v", err)
 	}
-	return string(secret.Data[v1alpha1.SecretToken])
+	return string(secret.Data[key])
 }
