@@ -25,7 +25,7 @@ var keySources = parser.NewContextKey()
 func newAnswerParser() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(blockParsers()...),
-		parser.WithInlineParsers(append(parser.DefaultInlineParsers(), util.Prioritized(citationParser{}, 150))...), // before links, after code
+		parser.WithInlineParsers(append(inlineParsers(), util.Prioritized(citationParser{}, 150))...), // before links, after code
 	)
 }
 

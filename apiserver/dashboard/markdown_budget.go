@@ -25,13 +25,20 @@ const (
 	// maxOpenBlocks is the maximum nesting of quotes and lists; a list with its item counts twice. For each line, the
 	// parser visits all blocks that are open.
 	maxOpenBlocks = 24
+	// maxDestinations is the maximum number of bytes that are searched for the ends of the destinations of links, in
+	// total. A destination that does not end is searched up to the end of its line, for each link.
+	maxDestinations = 1 << 20
 )
 
 // maxHTML returns the maximum size of the HTML of a text of n bytes.
 func maxHTML(n int) int { return htmlFactor*n + htmlExtra }
 
-// keyOverBudget is the context key that is set if a text exceeds the budget.
-var keyOverBudget = parser.NewContextKey()
+// keyOverBudget is the context key that is set if a text exceeds the budget, and keyDestinations that of the bytes
+// searched so far for the ends of destinations.
+var (
+	keyOverBudget   = parser.NewContextKey()
+	keyDestinations = parser.NewContextKey()
+)
 
 // convert renders a text within the budget. It returns false if the text exceeds it. All Markdown is rendered here.
 func convert(ctx context.Context, md goldmark.Markdown, source string, in parser.Context) (template.HTML, bool, error) {
@@ -80,9 +87,9 @@ func destinationBytes(links []ast.Node) int {
 	return n
 }
 
-// newMessageParser returns a parser of Markdown with bounded nesting.
+// newMessageParser returns a parser of Markdown with bounded nesting and links.
 func newMessageParser() parser.Parser {
-	return parser.NewParser(parser.WithBlockParsers(blockParsers()...), parser.WithInlineParsers(parser.DefaultInlineParsers()...),
+	return parser.NewParser(parser.WithBlockParsers(blockParsers()...), parser.WithInlineParsers(inlineParsers()...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...))
 }
 
@@ -107,6 +114,44 @@ func (p nestedParser) Open(parent ast.Node, reader text.Reader, in parser.Contex
 		return nil, parser.NoChildren
 	}
 	return p.BlockParser.Open(parent, reader, in)
+}
+
+// inlineParsers returns the default parsers within blocks, with bounded links.
+func inlineParsers() []util.PrioritizedValue {
+	list := parser.DefaultInlineParsers()
+	for i := range list {
+		if p, ok := list[i].Value.(closingParser); ok && p == parser.NewLinkParser() {
+			list[i].Value = linkParser{p}
+		}
+	}
+	return list
+}
+
+// closingParser is a parser that is told of the end of a block.
+type closingParser interface {
+	parser.InlineParser
+	parser.CloseBlocker
+}
+
+// linkParser parses links until they exceed maxDestinations.
+type linkParser struct{ closingParser }
+
+// Parse implements parser.InlineParser.
+func (p linkParser) Parse(parent ast.Node, block text.Reader, in parser.Context) ast.Node {
+	line, _ := block.PeekLine()
+	if after, ok := bytes.CutPrefix(line, []byte("](")); ok {
+		n := bytes.IndexByte(after, ' ')
+		if n < 0 || after[0] == '<' {
+			n = len(after)
+		}
+		searched, _ := in.Get(keyDestinations).(int)
+		if searched+n > maxDestinations {
+			in.Set(keyOverBudget, true)
+			return nil
+		}
+		in.Set(keyDestinations, searched+n)
+	}
+	return p.closingParser.Parse(parent, block, in)
 }
 
 // tables adds tables of bounded size.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yuin/goldmark/parser"
+
 	"github.com/mnemo-dev/mnemo/internal/chat"
 )
 
@@ -198,6 +200,25 @@ func TestTextOverBudgetIsShownAsWritten(t *testing.T) {
 	}
 	if !strings.HasPrefix(string(answer), `<p class="verbatim">&lt;b&gt; &lt;b&gt;`) {
 		t.Errorf("answer: %.60s", answer)
+	}
+}
+
+// Destinations without an end are not searched for again and again. Thousands of links that end are links.
+func TestDestinationsAreSearchedWithinTheBudget(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"links": false, "images": false, "emphasis and brackets": false, "closed links": true, "link titles": true} {
+		text := hostileMarkdown[name](partBytes)
+		if name == "closed links" {
+			text = strings.Repeat("[a](https://a.test/) ", partBytes/21)
+		}
+		in := parser.NewContext()
+		_, rendered, err := convert(t.Context(), inEnglish.markdown, text, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if searched, _ := in.Get(keyDestinations).(int); rendered != want || searched > maxDestinations {
+			t.Errorf("%s: rendered = %v, want %v, after a search of %d bytes", name, rendered, want, searched)
+		}
 	}
 }
 

@@ -60,9 +60,13 @@ var hostileInputs = []hostileInput{
 	{
 		name: "5: searches in a message of 31 MiB", clients: 24, want: []string{"200", "429"},
 		prepare: func(t *testing.T, v *victim) {
-			v.store(t, "long", strings.Repeat("We keep lantern7 in the harbour. ", longText/33))
+			v.store(t, "long", strings.Repeat("We keep lantern7 in the harbour. ", longText/33), "And the spare anchor8 hangs in the loft.")
 		},
 		send: posts("/api/chat-history/search", func() string { return `{"query":"where is lantern7","limit":100}` }),
+	},
+	{
+		name: "5: searches of the message after it", clients: 24, want: []string{"200", "429"},
+		send: posts("/api/chat-history/search", func() string { return `{"query":"where does the spare anchor8 hang"}` }),
 	},
 	{
 		name: "6: 25 connections that do not read that conversation", clients: 25, once: true, want: []string{"200", "429"},
@@ -78,7 +82,7 @@ var hostileInputs = []hostileInput{
 		name: "6: six that view it", clients: 6, want: []string{"200", "429"}, send: views("long"),
 	},
 	{
-		name: "7: query of 840 KB", clients: 4, want: []string{"400"},
+		name: "7: query of 840 KB", clients: 4, want: []string{"200", "429"},
 		send: posts("/api/search", func() string { return `{"query":"` + strings.Repeat("lantern ", 105_000) + `"}` }),
 	},
 	{
@@ -104,7 +108,7 @@ var hostileInputs = []hostileInput{
 		}),
 	},
 	{
-		name: "10: recall of 300 tokens from a memory of 32 KB", clients: 4, want: []string{"200"},
+		name: "10: recall of 300 tokens from a memory of 32 KB", clients: 4, want: []string{"200", "429"},
 		prepare: func(t *testing.T, v *victim) {
 			body := `{"text":"` + strings.Repeat("The mast of lantern9 is oak. ", 32_700/29) + `"}`
 			if status, out, err := v.hostile.send(t.Context(), http.MethodPost, "/api/memory", []byte(body)); status != http.StatusOK {
@@ -165,16 +169,23 @@ func (v *victim) hold(ctx context.Context) string {
 	return string(status[len("HTTP/1.1 "):])
 }
 
-// store imports a conversation of one message, and waits until it is indexed.
-func (v *victim) store(t *testing.T, title, text string) {
+// store imports a conversation of these messages, and waits until it is indexed.
+func (v *victim) store(t *testing.T, title string, texts ...string) {
 	t.Helper()
-	quoted, err := json.Marshal(text)
+	nodes := map[string]any{}
+	for i, text := range texts {
+		nodes[fmt.Sprint(i)] = map[string]any{"parent": fmt.Sprint(i - 1), "message": map[string]any{
+			"id": fmt.Sprint(i), "author": map[string]any{"role": "user"}, "create_time": 1746800000 + i,
+			"content": map[string]any{"content_type": "text", "parts": []string{text}},
+		}}
+	}
+	export, err := json.Marshal([]map[string]any{{
+		"id": title, "title": title, "create_time": 1746800000, "current_node": fmt.Sprint(len(texts) - 1), "mapping": nodes,
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	export := `[{"id":"` + title + `","title":"` + title + `","create_time":1746800000,"current_node":"m","mapping":{"m":{"message":` +
-		`{"id":"m","author":{"role":"user"},"create_time":1746800000,"content":{"content_type":"text","parts":[` + string(quoted) + `]}}}}}]`
-	id, status, err := v.importFile(t.Context(), title+".json.gz", export)
+	id, status, err := v.importFile(t.Context(), title+".json.gz", string(export))
 	if err != nil || status != "done" {
 		t.Fatalf("import of %s: %s %v", title, status, err)
 	}

@@ -161,6 +161,7 @@ func (v *victim) attack(t *testing.T, in hostileInput) measurement {
 				m.answers[answer]++
 				mu.Unlock()
 				first()
+				rest(ctx)
 			}
 		})
 	}
@@ -183,6 +184,14 @@ func (v *victim) attack(t *testing.T, in hostileInput) measurement {
 	m.peak = v.memory(t, "VmHWM:")
 	m.server, m.database = cpu(v.server.PID())-server, v.databaseCPU(t)-database
 	return m
+}
+
+// rest waits between two requests of a client. Many cheap requests are subject to the limit of the rate.
+func rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(50 * time.Millisecond):
+	}
 }
 
 // check checks the bounds of a measurement.
