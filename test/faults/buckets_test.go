@@ -48,7 +48,9 @@ func (l *lane) deleteBucket(ctx context.Context) {
 			switch {
 			case how == refused:
 			case how == acknowledged && len(m.is) == 1:
-				m.audited("memory.update", acknowledged)
+				if s.Merged == "" {
+					m.audited("memory.update", acknowledged)
+				}
 				m.set(s)
 			default:
 				m.audited("memory.update", unknown)

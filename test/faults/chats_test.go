@@ -1,11 +1,8 @@
 package faults_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"mime/multipart"
 	"net/http"
 	"slices"
 	"strings"
@@ -152,18 +149,10 @@ func (l *lane) importChats(ctx context.Context) {
 		keys, ids = append(keys, key), append(ids, uuid.NewString())
 		texts = append(texts, l.text(key), l.text(key))
 	}
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	file, err := form.CreateFormFile("file", "conversations.json")
-	if err == nil {
-		_, err = file.Write(claudeExport(keys, texts, ids))
-	}
-	if err = errors.Join(err, form.Close()); err != nil {
-		panic(err) // it is written to memory
-	}
+	contentType, body := form("conversations.json", claudeExport(keys, texts, ids), false)
 	api := l.api()
 	how := l.do(ctx, "import file", keys, func(ctx context.Context) error {
-		_, err := api.ImportFile(ctx, nil, form.FormDataContentType(), &body)
+		_, err := api.ImportFile(ctx, nil, contentType, body)
 		if client.StatusOf(err) == http.StatusConflict {
 			return fmt.Errorf("too many imports: %w", err)
 		}

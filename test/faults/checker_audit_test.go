@@ -28,13 +28,20 @@ func (c *checker) audit(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read audit records: %w", err)
 	}
+	// Restores give objects of several users the same id.
+	acked, unsure := map[record]int64{}, map[record]int64{}
+	for _, a := range c.accounts {
+		addRecords(a.memories, acked, unsure)
+		addRecords(a.chats, acked, unsure)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.accounts)) {
 		a := c.accounts[name]
 		for _, o := range a.memories {
-			compareRecords(c, a, o, count, "memory.create", "memory.update", "memory.delete")
+			c.compareRecords(a, o.id, o.key, count, acked, unsure, "memory.create", "memory.update", "memory.delete",
+				"memory.merge", "memory.unmerge", "memory.restore")
 		}
 		for _, o := range a.chats {
-			compareRecords(c, a, o, count, "conversation.store", "conversation.update", "conversation.delete")
+			c.compareRecords(a, o.id, o.key, count, acked, unsure, "conversation.store", "conversation.update", "conversation.delete")
 		}
 	}
 	return c.reportAll(ctx, unaudited, `select tenant_id::text, seq::text, 'the chain has a gap' from
@@ -42,15 +49,27 @@ func (c *checker) audit(ctx context.Context) error {
 			from audit_records window w as (partition by tenant_id order by seq)) r where seq <> before + 1 or prev <> expected`)
 }
 
-// compareRecords compares the number of an object's records with its acknowledged changes.
-func compareRecords[S comparable](c *checker, a *account, o *object[S], count map[record]int64, verbs ...string) {
-	if o.id == "" {
+// addRecords adds the changes of objects.
+func addRecords[S comparable](objects map[string]*object[S], acked, unsure map[record]int64) {
+	for _, o := range objects {
+		for verb, n := range o.acked {
+			acked[record{verb, o.id}] += n
+		}
+		for verb, n := range o.unsure {
+			unsure[record{verb, o.id}] += n
+		}
+	}
+}
+
+// compareRecords compares the number of an object's records with the changes.
+func (c *checker) compareRecords(a *account, id, key string, count, acked, unsure map[record]int64, verbs ...string) {
+	if id == "" {
 		return
 	}
 	for _, verb := range verbs {
-		n := count[record{verb, o.id}]
-		if n < o.acked[verb] || n > o.acked[verb]+o.unsure[verb] {
-			c.violate(unaudited, a.String(), o.key, "%d records %s, want %d, or %d more", n, verb, o.acked[verb], o.unsure[verb])
+		r := record{verb, id}
+		if n := count[r]; n < acked[r] || n > acked[r]+unsure[r] {
+			c.violate(unaudited, a.String(), key, "%d records %s, want %d, or %d more", n, verb, acked[r], unsure[r])
 		}
 	}
 }

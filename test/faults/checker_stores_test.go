@@ -147,9 +147,14 @@ func (c *checker) tenants(ctx context.Context) (out []violation) {
 	return out
 }
 
-// purged: no table has rows of a tenant that does not exist, except records of erasures,
+// purged: there is no erased user, whose row is deleted last, and no table has rows of a tenant that does not exist, except records of erasures,
 // the audit log and the usage for its bill, which name no users.
 func (c *checker) purged(ctx context.Context) error {
+	err := c.reportAll(ctx, reappeared, `select t.name || '/' || u.name, '', 'the row of an erased user is left'
+		from users u join tenants t on t.id = u.tenant_id where u.purging`)
+	if err != nil {
+		return fmt.Errorf("erased users: %w", err)
+	}
 	rows, err := c.Owner.Query(ctx, `select table_name::text from information_schema.columns
 		where table_schema = 'public' and column_name = 'tenant_id' and table_name not in ('erasures', 'usage_days') and table_name not like 'audit%'`)
 	if err != nil {

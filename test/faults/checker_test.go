@@ -178,17 +178,22 @@ func (c *checker) checkGroup(a *account, g group, found map[string]memoryState) 
 	}
 }
 
+// allMemories are the memories and the merged ones, whose bucket may be deleted.
+const allMemories = `(select tenant_id, user_id, id, bucket_id, text, version, '' as merged_into from memories
+	union all select tenant_id, user_id, id, bucket_id, text, version, merged_into::text from merged_memories)`
+
 func (c *checker) memoryRows(ctx context.Context) (map[string][]row[memoryState], error) {
-	list, err := c.Owner.Query(ctx, `select t.name, u.name, m.id::text, m.text, m.version::bigint, case when b.is_default then '' else b.name end
-		from memories m join tenants t on t.id = m.tenant_id join users u on u.tenant_id = m.tenant_id and u.id = m.user_id
-		join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id`)
+	list, err := c.Owner.Query(ctx, `select t.name, u.name, m.id::text, m.text, m.version::bigint,
+			case when b.is_default then '' else coalesce(b.name, '') end, m.merged_into
+		from `+allMemories+` m join tenants t on t.id = m.tenant_id join users u on u.tenant_id = m.tenant_id and u.id = m.user_id
+		left join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id`)
 	if err != nil {
 		return nil, fmt.Errorf("read memories: %w", err)
 	}
 	out := map[string][]row[memoryState]{}
 	var tenant, user string
 	var r row[memoryState]
-	_, err = pgx.ForEachRow(list, []any{&tenant, &user, &r.ID, &r.State.Text, &r.State.Version, &r.State.Bucket}, func() error {
+	_, err = pgx.ForEachRow(list, []any{&tenant, &user, &r.ID, &r.State.Text, &r.State.Version, &r.State.Bucket, &r.State.Merged}, func() error {
 		r.Account = tenant + "/" + user
 		words := append(strings.Fields(r.State.Text), "", "")
 		r.Key, r.Owner = words[0], words[1]
@@ -246,7 +251,7 @@ func (c *checker) reportAll(ctx context.Context, kind, query string) error {
 func (c *checker) versions(ctx context.Context) error {
 	return c.reportAll(ctx, lost, `
 		select t.name || '/' || u.name, split_part(m.text, ' ', 1), format('version %s has %s versions', m.version, count(v.version))
-		from memories m join tenants t on t.id = m.tenant_id join users u on u.tenant_id = m.tenant_id and u.id = m.user_id
+		from `+allMemories+` m join tenants t on t.id = m.tenant_id join users u on u.tenant_id = m.tenant_id and u.id = m.user_id
 		left join memory_versions v on v.tenant_id = m.tenant_id and v.user_id = m.user_id and v.memory_id = m.id
 		group by t.name, u.name, m.text, m.version
 		having count(v.version) <> m.version or not bool_or(v.version = m.version and v.text = m.text)`)
@@ -276,7 +281,9 @@ func (c *checker) responses(ctx context.Context) error {
 		a := c.accounts[name]
 		want := map[string]string{}
 		for _, r := range memories[name] {
-			want[r.ID] = r.State.Text
+			if r.State.Merged == "" {
+				want[r.ID] = r.State.Text
+			}
 		}
 		got, err := a.list(ctx)
 		if err != nil {

@@ -62,6 +62,26 @@ var defects = map[string]defect{
 			"	a := tenant.ActorOf(ctx)\n	if objects == nil {\n",
 		want: []string{unaudited},
 	},
+	"lost merge": {
+		file: "internal/postgres/memory_merges.go",
+		old:  "db.InsertMergedParams{TenantID: p.TenantID, UserID: p.UserID, Kept: kept, Ids: ids}",
+		new:  "db.InsertMergedParams{TenantID: p.TenantID, UserID: p.UserID, Kept: kept, Ids: plantedValue(DEFECT, ids, ids[1:])}",
+		want: []string{lost},
+	},
+	"erased user left": {
+		file:  "internal/postgres/user_purge.go",
+		old:   "	return d.insertJob(ctx, tx, queue.Purges, tenant.PurgeUserArgs{",
+		new:   "	if planted(DEFECT) {\n		return nil\n	}\n	return d.insertJob(ctx, tx, queue.Purges, tenant.PurgeUserArgs{",
+		want:  []string{reappeared},
+		steps: func(l *lane) []step { return []step{{1, l.createMemory}, l.ofAccount()} },
+	},
+	"skipped restore": {
+		file:  "internal/postgres/restore.go",
+		old:   "	ids, err := x.q.RestoreMemories(ctx, p)\n",
+		new:   "	if planted(DEFECT) {\n		return nil\n	}\n	ids, err := x.q.RestoreMemories(ctx, p)\n",
+		want:  []string{lost},
+		steps: func(l *lane) []step { return []step{{1, l.createMemory}, l.ofAccount()} },
+	},
 	"stuck job": {
 		file: "internal/jobs/worker.go",
 		old:  "	err := w.do(ctx, job.Args)\n",

@@ -3,7 +3,8 @@
 // others. docs/reliability.md lists the promises.
 //
 //	load_test.go            what users do: seeded, many users of several tenants; the
-//	                        operations are in memories_test.go, buckets_test.go, chats_test.go
+//	                        operations are in memories_test.go, merges_test.go, buckets_test.go,
+//	                        chats_test.go, restores_test.go, revocations_test.go
 //	history_test.go         every operation and its outcome
 //	model_test.go           what the accounts must contain, according to the history
 //	plan_test.go            which faults are injected when: seeded

@@ -58,6 +58,7 @@ type check string
 const (
 	readYourWrite    check = "read-your-write"
 	deleteVisibility check = "delete visibility"
+	revocation       check = "revocation"
 )
 
 // history records the operations, checks and violations of a run. It is safe for
@@ -191,7 +192,7 @@ func (h *history) table() string {
 	for _, fault := range slices.Sorted(maps.Keys(h.faults)) {
 		fmt.Fprintf(&b, "fault %-40s %6d\n", fault, h.faults[fault])
 	}
-	fmt.Fprintf(&b, "checks: %d %s, %d %s\n", h.checks[readYourWrite], readYourWrite, h.checks[deleteVisibility], deleteVisibility)
+	fmt.Fprintf(&b, "checks: %v\n", h.checks)
 	violations := map[string]int{}
 	for _, v := range h.violations {
 		violations[v.Kind]++

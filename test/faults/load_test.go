@@ -22,13 +22,18 @@ type account struct {
 	*model
 	tenant, name string
 	// owner is a word in all texts of the account.
-	owner  string
-	tight  bool             // the tenant's quotas are reached
-	apis   []*client.Client // of each server
-	http   *http.Client
-	number int // of the account
-	next   int // number of the next object
+	owner    string
+	tight    bool             // the tenant's quotas are reached
+	apis     []*client.Client // of each server
+	http     *http.Client
+	user     string           // of an application
+	keys     []*client.Client // of the application
+	restores int              // of exports so far
+	number   int              // of the account
+	next     int              // number of the next object
 }
+
+func (a *account) isApplicationUser() bool { return a.user != "" }
 
 func (a *account) String() string { return a.tenant + "/" + a.name }
 
@@ -80,7 +85,16 @@ func (l *lane) all() []step {
 		{24, l.createMemory}, {12, l.updateMemory}, {8, l.deleteMemory}, {3, l.deleteMemories}, {4, l.moveMemories},
 		{2, l.createBucket}, {1, l.deleteBucket}, {10, l.ingest}, {6, l.extend}, {4, l.exclude}, {5, l.deleteChat},
 		{2, l.importChats}, {2, l.race}, {2, l.createTwice}, {1, l.maybeErase}, {16, l.checkAny},
+		{5, l.mergeMemories}, {6, l.unmergeMemories}, l.ofAccount(),
 	}
+}
+
+// ofAccount returns what only the users of an application do, and what only others do.
+func (l *lane) ofAccount() step {
+	if l.isApplicationUser() {
+		return step{8, l.restoreExport}
+	}
+	return step{2, l.revokeToken}
 }
 
 // step does a random operation, and usually a check of what it changed.
@@ -194,6 +208,10 @@ func (l *lane) maybeErase(ctx context.Context) {
 	if often := l.tight && l.rand.IntN(4) == 0; l.rand.IntN(20) > 0 && !often { // full of objects of unknown state
 		return
 	}
+	if l.isApplicationUser() {
+		l.eraseUser(ctx)
+		return
+	}
 	api := l.api()
 	how := l.do(ctx, "erase account", nil, func(ctx context.Context) error {
 		answer, err := api.DeleteAccount(ctx, client.DeleteAccountRequest{Confirm: client.DeleteEverything})
@@ -235,17 +253,15 @@ func (l *lane) race(ctx context.Context) {
 		return err
 	})
 	wait.Wait()
+	before := o.is[0]
 	o.audited("memory.update", updated)
-	o.audited("memory.delete", how)
+	l.remove(how, o)
 	switch how {
 	case acknowledged: // an update cannot create it
-		o.set(memoryState{})
 		l.checkMemory(ctx, o)
 	case refused: // reported
 	case unknown:
-		before := o.is[0]
 		o.maybe(memoryState{Text: text, Version: before.Version + 1, Bucket: before.Bucket})
-		o.maybe(memoryState{})
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/mnemo-dev/mnemo/api/client"
 )
 
-// anyMemory returns a memory whose state is known; nil if there is none.
-func (l *lane) anyMemory() *object[memoryState] { return pick(l, certain(l.memories)) }
+// anyMemory returns a memory whose state is known and that is not merged; nil if there is none.
+func (l *lane) anyMemory() *object[memoryState] { return pick(l, l.listed()) }
 
 // pick returns a random object, preferably a recent one; nil if there is none.
 func pick[S comparable](l *lane, from []*object[S]) *object[S] {
@@ -25,6 +25,12 @@ func pick[S comparable](l *lane, from []*object[S]) *object[S] {
 }
 
 func (l *lane) createMemory(ctx context.Context) {
+	if o, how := l.create(ctx); how == acknowledged {
+		l.checkMemory(ctx, o)
+	}
+}
+
+func (l *lane) create(ctx context.Context) (*object[memoryState], outcome) {
 	key := l.newKey()
 	o := &object[memoryState]{key: key, is: []memoryState{{}}}
 	l.memories[key] = o
@@ -46,9 +52,7 @@ func (l *lane) createMemory(ctx context.Context) {
 	o.late = late
 	o.audited("memory.create", how)
 	o.change(how, next)
-	if how == acknowledged {
-		l.checkMemory(ctx, o)
-	}
+	return o, how
 }
 
 // createTwice sends a request twice at the same time: it is performed once.
@@ -116,21 +120,18 @@ func (l *lane) deleteMemory(ctx context.Context) {
 		_, err := api.DeleteMemory(ctx, o.id)
 		return err
 	})
-	o.audited("memory.delete", how)
-	o.change(how, memoryState{})
+	l.remove(how, o)
 	if how == acknowledged {
 		l.checkMemory(ctx, o)
 	}
 }
 
-// several returns up to n memories whose state is known.
+// several returns up to n memories whose state is known and that are not merged.
 func (l *lane) several(n int) (out []*object[memoryState], keys, ids []string) {
-	all := certain(l.memories)
+	all := l.listed()
 	l.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	out = all[:min(n, len(all))]
-	for _, o := range out {
-		keys, ids = append(keys, o.key), append(ids, o.id)
-	}
+	keys, ids = namesOf(out)
 	return out, keys, ids
 }
 
@@ -150,14 +151,13 @@ func (l *lane) deleteMemories(ctx context.Context) {
 				return errors.New(e.Error)
 			}
 		}
-		if int(answer.Body.DeletedCount) != len(ids) {
+		if int(answer.Body.DeletedCount) < len(ids) { // with those that were merged into them
 			l.violate(lost, l.String(), keys[0], "deleted %d of %v", answer.Body.DeletedCount, keys)
 		}
 		return nil
 	})
 	for _, o := range objects {
-		o.audited("memory.delete", how)
-		o.change(how, memoryState{})
+		l.remove(how, o)
 	}
 	if how == unknown {
 		l.groups = append(l.groups, group{"delete memories", keys, func(s memoryState) bool { return s == memoryState{} }})

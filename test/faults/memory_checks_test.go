@@ -44,6 +44,9 @@ func (l *lane) checkMemory(ctx context.Context, o *object[memoryState]) {
 		}
 		if err == nil {
 			found = memoryState{Text: answer.Body.Text, Version: answer.Body.Version, Bucket: bucketName(answer.Body.Metadata.BucketName)}
+			if into := answer.Body.MergedInto; into != nil {
+				found.Merged = *into
+			}
 		}
 	default:
 		params := &client.ListMemoriesParams{Query: &o.key}
@@ -55,6 +58,9 @@ func (l *lane) checkMemory(ctx context.Context, o *object[memoryState]) {
 			return
 		}
 		found = l.find(o, answer.Body.Memories)
+		if merged := o.certain() && hidden(o); merged && found == (memoryState{}) {
+			found = o.is[0]
+		}
 	}
 	l.verify(o, found, []string{"get", "search", "list"}[how])
 }
@@ -68,8 +74,8 @@ func (l *lane) find(o *object[memoryState], list []client.Memory) (found memoryS
 			continue
 		}
 		key, _, _ := strings.Cut(m.Text, " ")
-		if other := l.memories[key]; other != nil && other.gone() {
-			l.violate(reappeared, l.String(), key, "was deleted, but a list contains %q", m.Text)
+		if other := l.memories[key]; other != nil && hidden(other) {
+			l.violate(reappeared, l.String(), key, "was deleted or merged, but a list contains %q", m.Text)
 		}
 	}
 	return found

@@ -11,6 +11,7 @@ type memoryState struct {
 	Text    string
 	Version int64
 	Bucket  string // name; "" is the default bucket
+	Merged  string // id of the memory into which it was merged
 }
 
 // chatState is a possible state of a conversation. The zero value is one that does not

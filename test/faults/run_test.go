@@ -10,12 +10,14 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/client"
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
@@ -101,6 +103,8 @@ func newRun(t *testing.T, s *stack, h *history, seed uint64, names ...string) *r
 		tn.Spec.Quota.RequestsPerMinute = new(int64(1_000_000))
 		tn.Spec.Quota.Memories, tn.Spec.Quota.Conversations = new(int64(100_000)), new(int64(100_000))
 		tn.Spec.Quota.Storage = new(resource.MustParse("10Gi"))
+		tn.Spec.Quota.Users = new(int64(1000))
+		tn.Spec.Applications = []v1alpha1.TenantApplication{{Name: application, Scopes: []v1alpha1.ApplicationScope{"read", "write", "admin"}}}
 		tenants[name](tn)
 		s.MustCreate(t, tn)
 	}
@@ -112,6 +116,9 @@ func newRun(t *testing.T, s *stack, h *history, seed uint64, names ...string) *r
 		}
 		for i := range active {
 			r.lanes = append(r.lanes, r.lane(all[i], all[active+i]))
+		}
+		if name != "tight" { // its quotas would apply to restores
+			r.applicationUsers(t, name)
 		}
 	}
 	return r
@@ -130,7 +137,7 @@ var tenants = map[string]func(*v1alpha1.Tenant){
 }
 
 // account returns an account with its clients.
-func (r *running) account(t testing.TB, tenant, name, token string) *account {
+func (r *running) account(t testing.TB, tenant, name, token string, options ...client.ClientOption) *account {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,16 +146,58 @@ func (r *running) account(t testing.TB, tenant, name, token string) *account {
 		model: newModel(), tenant: tenant, name: name, number: 100 + r.users, tight: tenant == "tight",
 		owner: fmt.Sprint("owner", 100+r.users), http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()},
 	}
-	for i := range servers {
-		c, err := client.New(r.url(i), token, client.WithHTTPClient(a.http))
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.apis = append(a.apis, c)
-	}
+	a.apis = r.clients(t, token, append(options, client.WithHTTPClient(a.http))...)
 	t.Cleanup(a.http.CloseIdleConnections)
 	r.accounts[a.String()] = a
 	return a
+}
+
+// clients returns a client of each server.
+func (s *stack) clients(t testing.TB, token string, options ...client.ClientOption) (out []*client.Client) {
+	t.Helper()
+	for i := range servers {
+		c, err := client.New(s.url(i), token, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// application is the application of each tenant, and applicationLanes the number of its users that are active at a time.
+const (
+	application      = "backend"
+	applicationLanes = 2
+)
+
+// applicationUsers adds users of the tenant's application, whose first write creates them.
+func (r *running) applicationUsers(t testing.TB, name string) {
+	t.Helper()
+	key := r.secret(t, name+"-"+application+"-key")
+	for range applicationLanes {
+		var all []*account
+		for range 20 {
+			user := fmt.Sprint("user ", r.users)
+			a := r.account(t, name, tenant.StoredUser(user), key, client.WithRequestEditorFn(func(_ context.Context, q *http.Request) error {
+				q.Header.Set("X-Mnemo-User", user)
+				return nil
+			}))
+			a.user, a.keys = user, r.clients(t, key, client.WithHTTPClient(a.http))
+			all = append(all, a)
+		}
+		r.lanes = append(r.lanes, r.lane(all[0], all[1:]...))
+	}
+}
+
+// secret returns the token in a Secret.
+func (s *stack) secret(t testing.TB, name string) string {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if err := s.Get(t.Context(), kube.ObjectKey{Namespace: s.Namespace, Name: name}, secret); err != nil {
+		t.Fatal(err)
+	}
+	return string(secret.Data[v1alpha1.SecretToken])
 }
 
 func (r *running) lane(a *account, spare ...*account) *lane {
