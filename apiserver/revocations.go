@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -37,10 +38,52 @@ type revokingAccess struct {
 	cache *Cache
 }
 
+// ReplaceToken implements tenant.AccessStore.
+func (r revokingAccess) ReplaceToken(ctx context.Context, scope tenant.Scope, h tenant.Hash) (tenant.TokenInfo, error) {
+	defer r.cache.DropUser(scope)
+	return r.AccessStore.ReplaceToken(ctx, scope, h)
+}
+
 // ReplacePassword implements tenant.AccessStore.
 func (r revokingAccess) ReplacePassword(ctx context.Context, scope tenant.Scope, session, password tenant.Hash) error {
 	defer r.cache.DropUser(scope)
 	return r.AccessStore.ReplacePassword(ctx, scope, session, password)
+}
+
+type revokingGrants struct {
+	oauth.GrantStore
+	access oauth.AccessStore
+	cache  *Cache
+}
+
+// EndGrant implements oauth.GrantStore.
+func (r revokingGrants) EndGrant(ctx context.Context, scope tenant.Scope, id string) error {
+	defer r.cache.DropUser(scope)
+	return r.GrantStore.EndGrant(ctx, scope, id)
+}
+
+// RevokeGrant implements oauth.GrantStore.
+func (r revokingGrants) RevokeGrant(ctx context.Context, client string, kind tenant.TokenKind, h tenant.Hash) error {
+	defer r.dropHolder(ctx, kind, h)()
+	return r.GrantStore.RevokeGrant(ctx, client, kind, h)
+}
+
+// SpendSecret implements oauth.GrantStore. It ends the grant of a secret that was used before.
+func (r revokingGrants) SpendSecret(
+	ctx context.Context, kind tenant.TokenKind, h tenant.Hash, check func(oauth.Grant) error, issued oauth.Issued,
+) error {
+	defer r.dropHolder(ctx, kind, h)()
+	return r.GrantStore.SpendSecret(ctx, kind, h, check, issued)
+}
+
+// dropHolder looks up the holder of a secret while it exists, and returns the function that drops the holder's tokens: the
+// cached one is another token of the same grant.
+func (r revokingGrants) dropHolder(ctx context.Context, kind tenant.TokenKind, h tenant.Hash) func() {
+	who, err := r.access.IdentifyHolder(ctx, kind, h)
+	if err != nil {
+		return func() {} // the store reports it
+	}
+	return func() { r.cache.DropUser(who.Scope) }
 }
 
 type revokingAccounts struct {
@@ -64,6 +107,11 @@ func (c Config) revoking() Config {
 	}
 	if c.Access != nil {
 		c.Access = revokingAccess{c.Access, c.Cache}
+	}
+	if c.OAuth != nil {
+		service := *c.OAuth
+		service.Grants = revokingGrants{service.Grants, service.Access, c.Cache}
+		c.OAuth = &service
 	}
 	if c.Accounts != nil {
 		accounts := *c.Accounts
