@@ -101,11 +101,43 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
+{{/* The values below were added after releases whose values `helm upgrade --reuse-values` keeps, so they may be absent. */}}
+
+{{/* User and groups of the pods, without those that are null, as JSON. */}}
+{{- define "mnemo.podIDs" -}}
+{{- $ids := dict "runAsUser" 65532 "runAsGroup" 65532 "fsGroup" 65532 -}}
+{{- if hasKey .Values "podSecurity" -}}{{- $ids = .Values.podSecurity -}}{{- end -}}
+{{- $set := dict -}}
+{{- range $id, $value := $ids -}}{{- if $value -}}{{- $_ := set $set $id (int64 $value) -}}{{- end -}}{{- end -}}
+{{- toJson $set -}}
+{{- end -}}
+
+{{/* Values of the pods of hooks, as JSON. */}}
+{{- define "mnemo.hooks" -}}
+{{- $resources := dict "requests" (dict "cpu" "10m" "memory" "64Mi") "limits" (dict "cpu" "500m" "memory" "256Mi") -}}
+{{- .Values.hooks | default (dict "resources" $resources) | toJson -}}
+{{- end -}}
+
+{{- define "mnemo.waitResources" -}}
+{{- if hasKey .Values "waitResources" -}}{{- toYaml .Values.waitResources -}}
+{{- else -}}
+{{- dict "requests" (dict "cpu" "10m" "memory" "32Mi") "limits" (dict "cpu" "500m" "memory" "128Mi") | toYaml -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Values of the demo's pods, as JSON. */}}
+{{- define "mnemo.demoPods" -}}
+{{- $postgres := dict "requests" (dict "cpu" "100m" "memory" "256Mi") "limits" (dict "memory" "1Gi") -}}
+{{- $milvus := dict "requests" (dict "cpu" "200m" "memory" "1Gi") "limits" (dict "memory" "4Gi") -}}
+{{- .Values.demoPods | default (dict "resources" (dict "postgres" $postgres "milvus" $milvus)) | toJson -}}
+{{- end -}}
+
 {{/* Pod security standard restricted, with a read-only root file system. The IDs of podSecurity may be null: OpenShift assigns them. */}}
 {{- define "mnemo.podSecurity" -}}
 runAsNonRoot: true
+{{- $ids := include "mnemo.podIDs" . | fromJson }}
 {{- range $id := list "runAsUser" "runAsGroup" "fsGroup" }}
-{{- with get $.Values.podSecurity $id }}
+{{- with get $ids $id }}
 {{ $id }}: {{ int64 . }}
 {{- end }}
 {{- end }}

@@ -39,7 +39,7 @@ postgres://{{ .address }}/{{ .root.Values.postgres.database }}?sslmode={{ includ
 
 {{/* The Secret with the client certificate of a role; empty for none. Argument: (dict "root" $ "role" "owner"). */}}
 {{- define "mnemo.postgresCertificate" -}}
-{{- if not .root.Values.demo -}}{{ (get .root.Values.postgres .role).certificateSecret }}{{- end -}}
+{{- if not .root.Values.demo -}}{{ (get .root.Values.postgres .role).certificateSecret | default "" }}{{- end -}}
 {{- end -}}
 
 {{/* Volumes and mounts of everything that connects to PostgreSQL. Argument: (dict "root" $ "role" "owner"). */}}
@@ -336,7 +336,7 @@ Argument: (dict "root" $ "erasures" true). */}}
   securityContext:
     {{- include "mnemo.containerSecurity" .root | nindent 4 }}
   resources:
-    {{- toYaml .root.Values.waitResources | nindent 4 }}
+    {{- include "mnemo.waitResources" .root | nindent 4 }}
   {{- with include "mnemo.storesMounts" .root | trim }}
   volumeMounts:
     {{- . | nindent 4 }}

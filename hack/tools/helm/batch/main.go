@@ -7,10 +7,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"path"
 	"runtime"
@@ -18,6 +20,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -31,6 +34,7 @@ type result struct {
 }
 
 func main() {
+	log.SetOutput(io.Discard) // Helm's warnings about each value
 	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "batch:", err)
 		os.Exit(1)
@@ -55,6 +59,10 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	schema, err := compile(c.Schema)
+	if err != nil {
+		return err
+	}
 	release := chartutil.ReleaseOptions{Name: "mnemo", Namespace: args[1], Revision: 1, IsInstall: true}
 	results := make([]result, len(values))
 	next := make(chan int)
@@ -62,7 +70,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := range next {
-				manifests, err := render(c, values[i], release, &capabilities)
+				manifests, err := render(c, schema, values[i], release, &capabilities)
 				results[i].Manifests = manifests
 				if err != nil {
 					results[i].Error = err.Error()
@@ -99,9 +107,39 @@ func readValues(in io.Reader) ([]map[string]any, error) {
 	}
 }
 
-func render(c *chart.Chart, values map[string]any, release chartutil.ReleaseOptions, caps *chartutil.Capabilities) (string, error) {
-	top, err := chartutil.ToRenderValues(c, values, release, caps)
+// compile returns the schema of a chart. Helm would compile it for every rendering.
+func compile(raw []byte) (*jsonschema.Schema, error) {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
+		return nil, err
+	}
+	const name = "file:///values.schema.json"
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource(name, document); err != nil {
+		return nil, err
+	}
+	return compiler.Compile(name)
+}
+
+func render(c *chart.Chart, schema *jsonschema.Schema, values map[string]any, release chartutil.ReleaseOptions, caps *chartutil.Capabilities) (string, error) {
+	top, err := chartutil.ToRenderValuesWithSchemaValidation(c, values, release, caps, true)
+	if err != nil {
+		return "", err
+	}
+	merged, err := top.Table("Values")
+	if err != nil {
+		return "", err
+	}
+	// As in Helm, the validator has numbers as they are in the values' JSON.
+	raw, err := json.Marshal(merged)
+	if err != nil {
+		return "", err
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return "", err
+	}
+	if err := schema.Validate(document); err != nil {
 		return "", err
 	}
 	files, err := engine.Render(c, top)
