@@ -55,3 +55,31 @@ func TestKubectlWait(t *testing.T) {
 		t.Errorf("kubectl wait for a suspended tenant: %v\n%s", err, out)
 	}
 }
+
+// TestKubectlGetPrintsSuspensionInForce: data requests are answered until the operator has stored spec.suspended.
+func TestKubectlGetPrintsSuspensionInForce(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.expectReady(t, e.newTenant("alice"))
+	suspended := func() string {
+		t.Helper()
+		out, err := e.kubectl(t, "get", "tenants")
+		if err != nil {
+			t.Fatalf("kubectl get: %v\n%s", err, out)
+		}
+		header, row, _ := strings.Cut(out, "\n")
+		from, to := strings.Index(header, "SUSPENDED"), strings.Index(header, "USERS")
+		if from < 0 || to < from || len(row) < to {
+			t.Fatalf("kubectl get tenants printed %q, want column SUSPENDED", out)
+		}
+		return strings.TrimSpace(row[from:to])
+	}
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = true })
+	expectEqual(t, "before the operator has stored it", suspended(), "")
+	e.expectReconciled(t)
+	expectEqual(t, "afterwards", suspended(), "True")
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = false })
+	expectEqual(t, "before the operator has stored the end", suspended(), "True")
+	e.expectReconciled(t)
+	expectEqual(t, "after the end", suspended(), "")
+}

@@ -93,6 +93,7 @@ func (p *pass) summarize() {
 	t := p.tenant
 	t.Status.ObservedGeneration = t.Generation
 	p.setSuspended()
+	p.setGenerationLowered()
 	var unready *metav1.Condition
 	for _, name := range readyConditions {
 		if meta.FindStatusCondition(t.Status.Conditions, name) == nil {

@@ -162,9 +162,15 @@ func (p *pass) userStatus(name string) v1alpha1.UserStatus {
 	return v1alpha1.UserStatus{Name: name}
 }
 
-// tokenGeneration returns the tokenGeneration of the user or application in the spec, at
-// least 1.
+// tokenGeneration returns the desired generation of the credentials of the user or application: that of the spec, but
+// never less than the current one.
 func (p *pass) tokenGeneration(name string) int64 {
+	return max(p.specifiedGeneration(name), p.userStatus(name).TokenGeneration)
+}
+
+// specifiedGeneration returns the tokenGeneration of the user or application in the spec, at
+// least 1.
+func (p *pass) specifiedGeneration(name string) int64 {
 	for _, a := range p.tenant.Spec.Applications {
 		if tenant.KeyHolder(a.Name) == name {
 			return max(a.TokenGeneration, 1)

@@ -22,9 +22,10 @@ import (
 // webhookAccess is a webhook of the spec with its state.
 type webhookAccess struct {
 	v1alpha1.TenantWebhook
-	stored webhook.Webhook // without a name if there is none
-	secret *corev1.Secret  // without values; nil if the cache has none
-	err    error           // why it could not be stored
+	stored  webhook.Webhook // without a name if there is none
+	secret  *corev1.Secret  // without values; nil if the cache has none
+	current int64           // generation of the current signing secret, 0 if there is none
+	err     error           // why it could not be stored
 }
 
 // webhookSecretName returns the name of a webhook's Secret, unique like that of a user's.
@@ -54,7 +55,7 @@ func (r *TenantReconciler) ensureWebhooks(ctx context.Context, p *pass) error {
 	}
 	all := make([]webhookAccess, 0, len(p.tenant.Spec.Webhooks))
 	for _, w := range p.tenant.Spec.Webhooks {
-		a := webhookAccess{TenantWebhook: w, secret: secrets[webhookSecretName(p.tenant, w.Name)]}
+		a := webhookAccess{TenantWebhook: w, secret: secrets[webhookSecretName(p.tenant, w.Name)], current: p.webhookGeneration(w.Name)}
 		if i := slices.IndexFunc(stored, func(s webhook.Webhook) bool { return s.Name == w.Name }); i >= 0 {
 			a.stored = stored[i]
 		}
@@ -88,8 +89,8 @@ func (a webhookAccess) spec() webhook.Spec {
 	return webhook.Spec{Name: a.Name, URL: a.URL, Events: events}
 }
 
-// generation returns the desired generation of the signing secret.
-func (a webhookAccess) generation() int64 { return max(a.SecretGeneration, 1) }
+// generation returns the desired generation of the signing secret: that of the spec, but never less than the current one.
+func (a webhookAccess) generation() int64 { return max(a.SecretGeneration, a.current, 1) }
 
 // isUpToDate reports whether ensureWebhook would change nothing.
 func (a webhookAccess) isUpToDate(t *v1alpha1.Tenant) bool {

@@ -78,7 +78,7 @@ type CellMilvus struct {
 	// default. Mutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(https://)?[^/:]+:[0-9]+$')",message="address must be host:port or https://host:port"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https://)?([^][/:]+|[[][0-9a-fA-F:.]+[]]):[0-9]+$')",message="address must be host:port or https://host:port, such as [2001:db8::1]:19530"
 	// +required
 	Address string `json:"address"`
 

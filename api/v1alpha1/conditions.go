@@ -36,6 +36,9 @@ const (
 	// QuotaLimited means that spec.quota exceeds the platform's maximum, or
 	// spec.quota.perUser the tenant's quota; the lower value is used instead.
 	QuotaLimited = "QuotaLimited"
+	// GenerationLowered means that a tokenGeneration or secretGeneration of the spec is
+	// below the one of the current credentials, which stay valid.
+	GenerationLowered = "GenerationLowered"
 	// Paused means that annotation mnemo.dev/paused stops reconciliation.
 	Paused = "Paused"
 )
@@ -52,6 +55,7 @@ const (
 	ReasonIssued       = "Issued"       // TokensReady
 	ReasonSuspended    = "Suspended"    // Suspended: spec.suspended is true
 	ReasonAboveMaximum = "AboveMaximum" // QuotaLimited: a value of spec.quota exceeds its maximum
+	ReasonBelowCurrent = "BelowCurrent" // GenerationLowered: the credentials have a higher generation
 	ReasonPaused       = "Paused"       // Paused: the annotation is "true"
 )
 

@@ -13,7 +13,7 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.deletionPolicy`
-// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspended`
+// +kubebuilder:printcolumn:name="Suspended",type=string,JSONPath=`.status.conditions[?(@.type=="Suspended")].status`
 // +kubebuilder:printcolumn:name="Users",type=integer,JSONPath=`.status.usage.users.used`
 // +kubebuilder:printcolumn:name="Memories",type=integer,JSONPath=`.status.usage.memories.used`
 // +kubebuilder:printcolumn:name="Conversations",type=integer,JSONPath=`.status.usage.conversations.used`
@@ -258,11 +258,10 @@ type TenantUser struct {
 	// +optional
 	Role UserRole `json:"role,omitempty"`
 
-	// tokenGeneration replaces the token and password when it is raised. Default:
-	// 1. Mutable: must not decrease.
+	// tokenGeneration replaces the token and password when it is raised. A lower value
+	// changes nothing, and condition GenerationLowered reports it. Default: 1. Mutable.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
-	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="tokenGeneration must not decrease"
 	// +kubebuilder:default=1
 	// +optional
 	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
@@ -322,11 +321,10 @@ type TenantApplication struct {
 	// +optional
 	RequestsPerMinute *int64 `json:"requestsPerMinute,omitempty"`
 
-	// tokenGeneration replaces the key when it is raised. Default: 1. Mutable: must not
-	// decrease.
+	// tokenGeneration replaces the key when it is raised. A lower value changes nothing,
+	// and condition GenerationLowered reports it. Default: 1. Mutable.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
-	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="tokenGeneration must not decrease"
 	// +kubebuilder:default=1
 	// +optional
 	TokenGeneration int64 `json:"tokenGeneration,omitempty"`

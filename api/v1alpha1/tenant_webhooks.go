@@ -30,11 +30,10 @@ type TenantWebhook struct {
 	// +optional
 	Events []string `json:"events,omitempty"`
 
-	// secretGeneration replaces the signing secret when it is raised. Default: 1. Mutable:
-	// must not decrease.
+	// secretGeneration replaces the signing secret when it is raised. A lower value changes
+	// nothing, and condition GenerationLowered reports it. Default: 1. Mutable.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
-	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="secretGeneration must not decrease"
 	// +kubebuilder:default=1
 	// +optional
 	SecretGeneration int64 `json:"secretGeneration,omitempty"`
