@@ -13,6 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 type createMemoryInput struct {
@@ -179,7 +180,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 		return nil, err
 	}
 	return &listMemoriesOutput{Degraded: degraded(listing.Degraded), Body: memoryListBody{
-		memories: listing.Memories, scored: strings.TrimSpace(in.Query) != "", Buckets: bucketBodies(listing.Buckets), NextSkip: listing.NextSkip,
+		memories: listing.Memories, scored: !textrule.IsBlank(in.Query), Buckets: bucketBodies(listing.Buckets), NextSkip: listing.NextSkip,
 	}}, nil
 }
 

@@ -191,7 +191,7 @@ var badFields = []struct {
 	{"POST", "/api/memory", []string{`{"text":"a","agentId":"` + strings.Repeat("x", 257) + `"}`}, 400, "agentId must be at most 256 bytes, not 257"},
 	{"POST", "/api/memory", []string{`{"text":"a","runId":7}`}, 400, "runId must be a string, not a number"},
 	{"POST", "/api/memory", []string{`{"text":"a","tags":"x"}`}, 400, "tags must be an array, not a string"},
-	{"POST", "/api/memory", []string{`{"text":"a","tags":["a",""]}`}, 400, "tags[1] must be 1 to 64 characters, not all of them spaces"},
+	{"POST", "/api/memory", []string{`{"text":"a","tags":["a",""]}`}, 400, "tags[1] must be 1 to 64 characters and not blank"},
 	{"POST", "/api/memory", []string{`{"text":"a","customMetadata":{"n":1,"list":[{"x":1e400}]}}`}, 400, "customMetadata.list[0].x must be a number of at most 40 characters"},
 	{"POST", "/api/memory", []string{`{"text":"a","customMetadata":{"":1}}`}, 400, "customMetadata must not have an empty key"},
 	{"GET", "/api/v2/memory", []string{"filter=x", "filter=[]", "filter=%ff"}, 400, "filter must be a JSON object"},

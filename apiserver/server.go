@@ -191,7 +191,7 @@ func apiConfig() huma.Config {
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		bearer: {Type: "http", Scheme: "bearer", Description: "The user's API token, from the dashboard or the administrator, or the key of an application. " +
-			"With a key, the header `X-Mnemo-User` is required: it names the user for whom the application acts, UTF-8 text of 1 to 256 bytes without control characters. " +
+			"With a key, the header `X-Mnemo-User` is required: it names the user for whom the application acts, UTF-8 text of 1 to 256 bytes without control characters. It must not be blank, begin or end with a space, or be `.`, `..` or `*`. " +
 			"The first write creates the user; a read for an unknown user behaves like an empty account. The header is refused with a user's token."},
 	}
 	return c

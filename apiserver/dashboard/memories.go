@@ -14,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 const (
@@ -251,7 +252,7 @@ func (d *Dashboard) rejectMemory(c *fiber.Ctx, who *tenant.Session, page string,
 // withDate adds a date to a text without one: the browser's date, or the current
 // date in UTC.
 func (d *Dashboard) withDate(text, today string) string {
-	if text == "" || !splitDate(text).Date.IsZero() {
+	if textrule.IsBlank(text) || !splitDate(text).Date.IsZero() {
 		return text
 	}
 	if _, err := time.Parse(time.DateOnly, today); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 const (
@@ -163,7 +164,7 @@ func (e *Endpoint) store(ctx context.Context, c call, in storeIn) (storeOut, err
 
 func (e *Endpoint) search(ctx context.Context, c call, in searchIn) (searchOut, error) {
 	var f fault.Fields
-	if strings.TrimSpace(in.Query) == "" {
+	if textrule.IsBlank(in.Query) {
 		f.Add("query", "is required and must not be blank; to list without one use get_memories_and_buckets")
 	}
 	input := memory.ListInput{Query: in.Query, Skip: in.Skip, MinScore: in.MinScore,

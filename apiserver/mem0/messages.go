@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 // maxMessages is the maximum number of messages of a request.
@@ -37,7 +38,7 @@ func (e *Endpoint) texts(raw json.RawMessage) ([]indexedText, error) {
 		if err != nil {
 			return nil, err
 		}
-		if strings.TrimSpace(text) != "" {
+		if !textrule.IsBlank(text) {
 			out = append(out, indexedText{i, m.speaker(), text})
 		}
 	}

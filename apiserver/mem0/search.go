@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"strings"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 // defaultTop is the number of results if the request sets none.
@@ -57,7 +57,7 @@ func (e *Endpoint) matches(ctx context.Context, r Request) (searchIn, resultsOut
 	if err := errors.Join(e.Decode(r.Body, &in), rejectUnsupported(r.Body, notSearched)); err != nil {
 		return in, resultsOut{}, firstOf(err)
 	}
-	if strings.TrimSpace(in.Query) == "" {
+	if textrule.IsBlank(in.Query) {
 		return in, resultsOut{}, fault.New(fault.Invalid, "query is required and must not be blank")
 	}
 	count, err := in.count()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/api/client"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 type rememberCommand struct {
@@ -60,7 +61,7 @@ var startsWithDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}\b`)
 // withDate adds the date in front of a text that does not start with one, as the
 // API requires of clients. A blank text is left for the server to reject.
 func withDate(text string, now time.Time) string {
-	if startsWithDate.MatchString(text) || strings.TrimSpace(text) == "" {
+	if startsWithDate.MatchString(text) || textrule.IsBlank(text) {
 		return text
 	}
 	return now.Format(time.DateOnly) + " " + text

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 // box is an in-memory account.
@@ -128,12 +129,13 @@ func anyBox(t *rapid.T) box {
 	})
 	text := rapid.StringN(0, 60, -1).Filter(func(s string) bool { return !bytes.ContainsRune([]byte(s), 0) })
 	filled := rapid.Map(text, func(s string) string { return "x" + s })
+	name := filled.Filter(func(s string) bool { return textrule.NameProblem(s) == "" })
 	id := rapid.Custom(func(t *rapid.T) string {
 		return uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")).String()
 	})
 	b := box{buckets: []account.Bucket{{ID: 1, Name: "General", Default: true, CreatedAt: when.Draw(t, "created")}}}
 	for n := range rapid.IntRange(0, 3).Draw(t, "buckets") {
-		b.buckets = append(b.buckets, account.Bucket{ID: int64(n + 2), Name: filled.Draw(t, "name"), Description: text.Draw(t, "description"), CreatedAt: when.Draw(t, "created")})
+		b.buckets = append(b.buckets, account.Bucket{ID: int64(n + 2), Name: name.Draw(t, "name"), Description: text.Draw(t, "description"), CreatedAt: when.Draw(t, "created")})
 	}
 	for _, mid := range rapid.SliceOfNDistinct(id, 0, 5, rapid.ID).Draw(t, "memories") {
 		m := account.Memory{ID: mid, Bucket: b.buckets[rapid.IntRange(0, len(b.buckets)-1).Draw(t, "bucket")].ID, Text: filled.Draw(t, "text"),

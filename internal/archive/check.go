@@ -11,6 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	memories "github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 // Limits of fields that are not defined by the memory and chat packages.
@@ -31,6 +32,9 @@ func checkBucket(b *bucket, f *fault.Fields) {
 		f.Add("id", "must be 1 to %d", int64(maxBucket))
 	}
 	text(f, "name", b.Name, memories.MaxBucketName, true)
+	if problem := textrule.NameProblem(b.Name); problem != "" {
+		f.Add("name", "%s", problem)
+	}
 	text(f, "description", b.Description, memories.MaxBucketDescription, false)
 	when(f, "createdAt", &b.CreatedAt)
 }
@@ -111,7 +115,7 @@ func id(f *fault.Fields, field, s string) {
 // text requires at most limit characters; 0 means no limit.
 func text(f *fault.Fields, field, s string, limit int, required bool) {
 	switch {
-	case required && strings.TrimSpace(s) == "":
+	case required && textrule.IsBlank(s):
 		f.Add(field, "is required and must not be blank")
 	case limit > 0 && utf8.RuneCountInString(s) > limit:
 		f.Add(field, "must be at most %d characters", limit)

@@ -103,6 +103,8 @@ func TestChangedFiles(t *testing.T) {
 		"line too long":                   {memoriesFile, "aisle", strings.Repeat("x", maxLine), "memories.jsonl line 1 is longer than"},
 		"text too long":                   {memoriesFile, "aisle", strings.Repeat("x", 32769), "text must be at most 32768 bytes"},
 		"blank text":                      {memoriesFile, "aisle", " ", "text is required"},
+		"invisible text":                  {memoriesFile, "aisle", "\u200b\u2800", "text is required"},
+		"direction in a name":             {bucketsFile, "General", "General\u202e", "name must not contain characters that change the direction of text"},
 		"U+0000":                          {memoriesFile, "aisle", `a\u0000`, "text must not contain the character U+0000"},
 		"no id":                           {memoriesFile, m, "x", "memories.jsonl line 1: id must be a UUID"},
 		"id in upper case":                {memoriesFile, m, strings.ToUpper(m), "id must be a UUID in lower case"},

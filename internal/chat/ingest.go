@@ -9,6 +9,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 const (
@@ -130,7 +131,7 @@ func (c *checker) messages(in []IngestMessage) []Message {
 
 func (c *checker) id(field string, s *string) string {
 	id := c.required(field, s, maxExternalID)
-	if s != nil && strings.TrimSpace(id) == "" {
+	if s != nil && textrule.IsBlank(id) {
 		c.add(field, "must not be blank")
 	}
 	return id

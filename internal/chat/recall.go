@@ -12,6 +12,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
@@ -82,7 +83,7 @@ func (in RecallInput) Validate() error {
 		if in.Many {
 			name = fmt.Sprintf("queries[%d].text", i)
 		}
-		if strings.TrimSpace(q.Text) == "" {
+		if textrule.IsBlank(q.Text) {
 			f.Add(name, "is required and must not be blank")
 		}
 		retrieve.CheckQuery(&f, name, q.Text)
@@ -187,7 +188,7 @@ func (in RecallInput) searchText(question string) string {
 		return question
 	}
 	hint := in.Context
-	for i := len(in.History) - 1; i >= 0 && strings.TrimSpace(hint) == ""; i-- {
+	for i := len(in.History) - 1; i >= 0 && textrule.IsBlank(hint); i-- {
 		if in.History[i].Content != question {
 			hint = in.History[i].Content
 		}

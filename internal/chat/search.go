@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 const (
@@ -45,7 +45,7 @@ type SearchInput struct {
 // Validate returns one Invalid error that lists every invalid field.
 func (in SearchInput) Validate() error {
 	var f fault.Fields
-	if strings.TrimSpace(in.Query) == "" {
+	if textrule.IsBlank(in.Query) {
 		f.Add("query", "is required and must not be blank")
 	}
 	retrieve.CheckQuery(&f, "query", in.Query)

@@ -35,7 +35,7 @@ var hostile = map[string]func(t *testing.T) []byte{
 	},
 	"csv rows":     func(*testing.T) []byte { return fill(csvHeader, "A,2025-01-01,Human,hi\n", "") },
 	"csv quotes":   func(*testing.T) []byte { return fill(csvHeader+`A,2025-01-01,Human,"`, `""`, "\"\n") },
-	"csv controls": func(*testing.T) []byte { return fill(csvHeader+"A,2025-01-01,Human,", "\x01", "\n") },
+	"csv controls": func(*testing.T) []byte { return fill(csvHeader+"A,2025-01-01,Human,x", "\x01", "\n") },
 	"csv in a zip": func(t *testing.T) []byte {
 		return archive(t, deflated("a.csv", fill(csvHeader, ",", "\n")))
 	},
@@ -51,7 +51,7 @@ var hostile = map[string]func(t *testing.T) []byte{
 	"html tags":             func(*testing.T) []byte { return fill(htmlHead, "<p>", htmlTail) },
 	"html lines":            func(*testing.T) []byte { return fill(htmlHead, "<br>", htmlTail) },
 	"html activities":       func(*testing.T) []byte { return fill("<html>", htmlHead[len("<html>"):]+htmlTail, "") },
-	"html controls":         func(*testing.T) []byte { return fill(htmlHead, "\x01", htmlTail) },
+	"html controls":         func(*testing.T) []byte { return fill(htmlHead+"x", "\x01", htmlTail) },
 	"html in json": func(*testing.T) []byte {
 		return fill(geminiHead+"<p", " a", `>"}]}]`)
 	},

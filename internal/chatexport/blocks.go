@@ -1,6 +1,10 @@
 package chatexport
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mnemo-dev/mnemo/internal/textrule"
+)
 
 // blocks are the content of a message: text, reasoning, tool calls and tool
 // results.
@@ -43,7 +47,7 @@ func (c *blocks) read(s *scanner) error {
 	}
 	if quoted {
 		text, err := s.text()
-		c.spoken = c.spoken || strings.TrimSpace(text) != ""
+		c.spoken = c.spoken || !textrule.IsBlank(text)
 		c.texts.add(text)
 		return err
 	}

@@ -1,9 +1,8 @@
 package chatexport
 
 import (
-	"strings"
-
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 // chatgptConversation reads an element of ChatGPT's conversations.json.
@@ -145,7 +144,7 @@ func readNames(s *scanner) (names []string, err error) {
 			}
 			return s.skip()
 		})
-		if err == nil && strings.TrimSpace(file) != "" {
+		if err == nil && !textrule.IsBlank(file) {
 			names = append(names, file)
 		}
 		return err

@@ -1,6 +1,10 @@
 package chatexport
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mnemo-dev/mnemo/internal/textrule"
+)
 
 // chatgptContent is the content of a message. The fields of each type are
 // undocumented, so all known fields are read for every type.
@@ -126,7 +130,7 @@ func (c *chatgptContent) addPart(kind, prompt, text string) {
 	case kind == "" || kind == "text" || kind == "audio_transcription":
 	default:
 		c.unknown = append(c.unknown, kind)
-		if strings.TrimSpace(text) == "" {
+		if textrule.IsBlank(text) {
 			text = "[" + label("content", cut(kind, maxType)) + "]"
 		}
 	}
@@ -165,7 +169,7 @@ func (c *chatgptContent) text(files []string, hidden bool, notes *Notes) string 
 	}
 	text := c.texts.String()
 	switch {
-	case c.kind == "code" && strings.TrimSpace(text) != "":
+	case c.kind == "code" && !textrule.IsBlank(text):
 		out.add(fenced(c.language, text))
 	case c.kind == "thoughts" || c.kind == "reasoning_recap":
 		out.labeled("thinking", text)

@@ -1,6 +1,10 @@
 package chatexport
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mnemo-dev/mnemo/internal/textrule"
+)
 
 // claudeConversation reads an element of Claude's conversations.json.
 type claudeConversation struct{ thread }
@@ -116,7 +120,7 @@ func readAttachment(s *scanner, out *lines) error {
 		}
 		return err
 	})
-	if strings.TrimSpace(file) != "" || strings.TrimSpace(text) != "" {
+	if !textrule.IsBlank(file) || !textrule.IsBlank(text) {
 		out.add("[" + label("attachment", file) + "]")
 		out.add(text)
 	}

@@ -238,7 +238,7 @@ func TestInvalidConversationIsRejectedAlone(t *testing.T) {
 		"giant escapes2": {"the limit is one byte later", text(`"` + strings.Repeat(`\"`, 5000) + `"`), chatexport.Limits{Conversation: 1002}, "too large"},
 		"deep":           {"brackets 1,000 deep", text(strings.Repeat("[", 1000) + strings.Repeat("]", 1000)), chatexport.Limits{}, "nested too deeply"},
 		"deep objects":   {"nesting in a skipped value", text(strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000)), chatexport.Limits{}, "nested too deeply"},
-		"controls":       {"a text that needs six times its size in an export of the account", text(`"` + strings.Repeat("\x01", 3000) + `"`), chatexport.Limits{Conversation: 10_000}, "the texts are too large"},
+		"controls":       {"a text that needs six times its size in an export of the account", text(`"x` + strings.Repeat("\x01", 3000) + `"`), chatexport.Limits{Conversation: 10_000}, "the texts are too large"},
 		"messages":       {"more messages than the limit", nodes, chatexport.Limits{Messages: 10}, "too many messages"},
 	}
 	for name, tc := range cases {

@@ -1,9 +1,8 @@
 package chatexport
 
 import (
-	"strings"
-
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 // librechatConversation reads a conversation that LibreChat exported as JSON: a
@@ -106,7 +105,7 @@ func readLibreChatFiles(s *scanner, out *lines) error {
 				return s.skip()
 			}
 			file, err := s.text()
-			if strings.TrimSpace(file) != "" {
+			if !textrule.IsBlank(file) {
 				out.add("[" + label("file", file) + "]")
 			}
 			return err

@@ -1,6 +1,10 @@
 package chatexport
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mnemo-dev/mnemo/internal/textrule"
+)
 
 // lines joins the pieces of a message's text, one per line. It does not copy a
 // single piece.
@@ -12,7 +16,7 @@ type lines struct {
 // add appends a piece unless it is blank.
 func (l *lines) add(piece string) {
 	switch {
-	case strings.TrimSpace(piece) == "":
+	case textrule.IsBlank(piece):
 	case l.first == "":
 		l.first = piece
 	default:
@@ -27,7 +31,7 @@ func (l *lines) add(piece string) {
 // labeled appends a piece with a label in brackets, such as "[thinking] …",
 // unless it is blank.
 func (l *lines) labeled(label, piece string) {
-	if strings.TrimSpace(piece) != "" {
+	if !textrule.IsBlank(piece) {
 		l.add("[" + label + "] " + piece)
 	}
 }
@@ -83,7 +87,7 @@ func (s *scanner) flatten(out *lines, name string) error {
 }
 
 func named(name, text string) string {
-	if name == "" || strings.TrimSpace(text) == "" {
+	if name == "" || textrule.IsBlank(text) {
 		return text
 	}
 	return name + ": " + text

@@ -1,6 +1,8 @@
 package chatexport
 
-import "strings"
+import (
+	"github.com/mnemo-dev/mnemo/internal/textrule"
+)
 
 // mapping reads the tree of messages of a ChatGPT or DeepSeek conversation: an
 // object with the nodes by id.
@@ -60,7 +62,7 @@ func (in *mapping) finish() error {
 		in.byTime()
 	}
 	for _, m := range messages(in.nodes) {
-		if !m.hidden && strings.TrimSpace(m.text) != "" {
+		if !m.hidden && !textrule.IsBlank(m.text) {
 			in.c.Notes.Branches++
 		}
 	}

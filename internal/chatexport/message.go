@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 const (
@@ -35,7 +36,7 @@ func settle(all []message, notes *Notes, created time.Time) []chat.Message {
 		case m.hidden:
 			notes.Hidden++
 			continue
-		case strings.TrimSpace(m.text) == "":
+		case textrule.IsBlank(m.text):
 			notes.Empty++
 			continue
 		}
@@ -110,7 +111,7 @@ func earliest(messages []chat.Message) time.Time {
 
 // bounded returns the id, or its hash if the id is too long.
 func bounded(id string) string {
-	if strings.TrimSpace(id) == "" {
+	if textrule.IsBlank(id) {
 		return ""
 	}
 	// Reserves space for "#n".

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 // openaiConversation reads messages in the format of OpenAI's chat completions:
@@ -108,7 +109,7 @@ func readRoleMessage(s *scanner, notes *Notes) (message, error) {
 	var out lines
 	out.add(files.String())
 	out.labeled("thinking", reasoning)
-	if text := content.texts.String(); m.sender == chat.Tool && strings.TrimSpace(text) != "" && !content.results {
+	if text := content.texts.String(); m.sender == chat.Tool && !textrule.IsBlank(text) && !content.results {
 		out.add("[" + label("result", tool) + "]")
 	}
 	out.add(content.texts.String())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 // Limits of the attributes of a memory.
@@ -88,8 +89,8 @@ func normalizeTags(f *fault.Fields, tags []string) []string {
 	}
 	for i, t := range tags {
 		field := fmt.Sprintf("tags[%d]", i)
-		if strings.TrimSpace(t) == "" || utf8.RuneCountInString(t) > MaxTag {
-			f.Add(field, "must be 1 to %d characters, not all of them spaces", MaxTag)
+		if textrule.IsBlank(t) || utf8.RuneCountInString(t) > MaxTag {
+			f.Add(field, "must be 1 to %d characters and not blank", MaxTag)
 		}
 		checkString(f, field, t)
 	}

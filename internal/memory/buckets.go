@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 const (
@@ -46,29 +46,17 @@ func (u BucketUpdate) Validate() error {
 func checkBucketName(f *fault.Fields, given string) {
 	name := strings.TrimSpace(given)
 	switch n := utf8.RuneCountInString(name); {
-	case !strings.ContainsFunc(name, visible):
+	case textrule.IsBlank(name):
 		f.Add("name", "is required and must not be blank")
 	case n > MaxBucketName:
 		f.Add("name", "must be at most %d characters, not %d", MaxBucketName, n)
 	case digitsOnly(name):
 		f.Add("name", "must not be digits only; it could be mistaken for an id")
 	}
-	if strings.ContainsFunc(name, breaksLine) {
-		f.Add("name", "must not contain line breaks or control characters")
+	if problem := textrule.NameProblem(name); problem != "" {
+		f.Add("name", "%s", problem)
 	}
 	checkString(f, "name", given)
-}
-
-// visible reports whether a reader can see the character.
-func visible(r rune) bool {
-	return !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
-		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}
-
-// breaksLine reports whether the character is a control character or a line
-// break. checkString reports U+0000.
-func breaksLine(r rune) bool {
-	return r != 0 && (unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp))
 }
 
 func checkDescription(f *fault.Fields, text string) {

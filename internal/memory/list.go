@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
@@ -84,7 +84,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 	}
 	var more bool
 	var err error
-	if strings.TrimSpace(in.Query) != "" {
+	if !textrule.IsBlank(in.Query) {
 		more, err = s.ranked(ctx, who, in, pack, &out)
 	} else {
 		more, err = s.walk(ctx, who, in, pack)

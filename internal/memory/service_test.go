@@ -26,6 +26,7 @@ func TestCreateInputValidate(t *testing.T) {
 		"Longest":    {"the limit itself is allowed", CreateInput{Text: strings.Repeat("é", MaxText/2)}, ""},
 		"Missing":    {"text is required", CreateInput{}, "text is required"},
 		"Blank":      {"white space is blank", CreateInput{Text: " \n\t"}, "text is required"},
+		"Invisible":  {"a reader sees no character", CreateInput{Text: "\u200b\ufeff \u2800"}, "text is required"},
 		"TooLong":    {"the limit is in bytes", CreateInput{Text: strings.Repeat("é", MaxText/2) + "a"}, "text must be at most 32768 bytes"},
 		"Zero":       {"PostgreSQL cannot hold U+0000", CreateInput{Text: "a\x00b"}, "text must not contain the character U+0000"},
 		"NotUTF8":    {"only UTF-8 can be returned", CreateInput{Text: "a\xff"}, "text must be valid UTF-8"},

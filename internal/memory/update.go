@@ -10,6 +10,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 const (
@@ -122,7 +123,7 @@ func (in MoveInput) Validate() error {
 
 // check validates the name; an empty one is ignored.
 func (b BucketRef) check(f *fault.Fields) {
-	if b.Name != "" && !strings.ContainsFunc(b.Name, visible) {
+	if b.Name != "" && textrule.IsBlank(b.Name) {
 		f.Add("bucket name", "must not be blank")
 	}
 	checkString(f, "bucket name", b.Name)
@@ -131,7 +132,7 @@ func (b BucketRef) check(f *fault.Fields) {
 // checkText validates a memory's text.
 func checkText(f *fault.Fields, text string) {
 	switch {
-	case strings.TrimSpace(text) == "":
+	case textrule.IsBlank(text):
 		f.Add("text", "is required and must not be blank")
 	case len(text) > MaxText:
 		f.Add("text", "must be at most %d bytes of UTF-8, not %d", MaxText, len(text))

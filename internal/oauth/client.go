@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 const (
@@ -175,7 +176,7 @@ func cleanName(name string) string {
 	marks := maxMarks // none before the first character
 	name = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		switch {
-		case !unicode.IsPrint(r) || isBlank(r):
+		case !unicode.IsPrint(r) || !unicode.Is(unicode.M, r) && textrule.IsBlank(string(r)):
 			return ' '
 		case !unicode.Is(unicode.M, r):
 			marks = 0
@@ -194,10 +195,6 @@ func cleanName(name string) string {
 	}
 	return name
 }
-
-// isBlank reports whether a printable character has no glyph: the fillers of Hangul, and
-// the empty Braille pattern.
-func isBlank(r rune) bool { return strings.ContainsRune("\u115f\u1160\u3164\uffa0\u2800", r) }
 
 var errNoClient = &Error{InvalidClient, "this client is not registered, or no longer is; register it again"}
 

@@ -7,10 +7,10 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
 
 const (
@@ -43,10 +43,12 @@ func (in TokenInput) validate(now time.Time) error {
 	var f fault.Fields
 	name := strings.TrimSpace(in.Name)
 	switch n := utf8.RuneCountInString(name); {
-	case !strings.ContainsFunc(name, unicode.IsPrint):
+	case textrule.IsBlank(name):
 		f.Add("name", "is required and must not be blank")
-	case !utf8.ValidString(name) || strings.ContainsFunc(in.Name, breaksLine):
+	case !utf8.ValidString(name):
 		f.Add("name", "must not contain line breaks or control characters")
+	case textrule.NameProblem(in.Name) != "":
+		f.Add("name", "%s", textrule.NameProblem(in.Name))
 	case n > maxTokenName:
 		f.Add("name", "must be at most %d characters, not %d", maxTokenName, n)
 	}
@@ -63,11 +65,6 @@ func (in TokenInput) validate(now time.Time) error {
 		f.Add("expiry", "must be in the future")
 	}
 	return f.Err()
-}
-
-// breaksLine reports whether a character must not be in a line of text.
-func breaksLine(r rune) bool {
-	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp)
 }
 
 // NewUserToken is a token to store.
