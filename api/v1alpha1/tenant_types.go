@@ -78,7 +78,9 @@ const (
 type TenantSpec struct {
 	// displayName is the name shown to users. Default: metadata.name. Mutable.
 	// +kubebuilder:validation:MaxLength=200
-	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Zl}\\\\p{Zp}]')",message="displayName must not contain control characters or line breaks"
+	// +kubebuilder:validation:XValidation:rule="!self.matches(r'[\\p{Cc}\\p{Zl}\\p{Zp}]')",message="displayName must not contain control characters or line breaks"
+	// +kubebuilder:validation:XValidation:rule="!self.matches(r'[\\x{61C}\\x{200E}\\x{200F}\\x{202A}-\\x{202E}\\x{2066}-\\x{2069}]')",message="displayName must not contain characters that change the direction of text"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches(r'[^\\s\\p{Cc}\\p{Cf}\\p{Z}\\x{34F}\\x{115F}\\x{1160}\\x{17B4}\\x{17B5}\\x{180B}-\\x{180F}\\x{2065}\\x{2800}\\x{3164}\\x{FE00}-\\x{FE0F}\\x{FFA0}\\x{FFF0}-\\x{FFF8}\\x{E0000}-\\x{E0FFF}]')",message="displayName must not be blank"
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
@@ -247,7 +249,7 @@ type TenantUser struct {
 
 	// email is the user's email address. Default: none. Mutable.
 	// +kubebuilder:validation:MaxLength=254
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^@[:space:]]+@[^@[:space:]]+$')",message="email must be an email address such as alice@acme.test"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches(r'^[^\\p{C}\\p{Z}\"(),.:;<>@\\[-\\]]+([.][^\\p{C}\\p{Z}\"(),.:;<>@\\[-\\]]+)*@[^\\p{C}\\p{Z}\"(),.:;<>@\\[-\\]]+([.][^\\p{C}\\p{Z}\"(),.:;<>@\\[-\\]]+)*$')",message="email must be an email address such as alice@acme.test"
 	// +optional
 	Email string `json:"email,omitempty"`
 
@@ -357,7 +359,7 @@ type TenantOIDC struct {
 	// none. Mutable.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=320
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^@[:space:]A-Z]+@[^@[:space:]A-Z]+$')",message="removedUsers must be email addresses in lower case such as ann@acme.test"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches(r'^[^\\p{C}\\p{Z}A-Z\"(),.:;<>@\\[-\\]]+([.][^\\p{C}\\p{Z}A-Z\"(),.:;<>@\\[-\\]]+)*@[^\\p{C}\\p{Z}A-Z\"(),.:;<>@\\[-\\]]+([.][^\\p{C}\\p{Z}A-Z\"(),.:;<>@\\[-\\]]+)*$')",message="removedUsers must be email addresses in lower case such as ann@acme.test"
 	// +listType=set
 	// +optional
 	RemovedUsers []string `json:"removedUsers,omitempty"`
@@ -366,7 +368,7 @@ type TenantOIDC struct {
 	// provider with the role Administrator; see users. Default: none. Mutable.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=320
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^@[:space:]A-Z]+@[^@[:space:]A-Z]+$')",message="administrators must be email addresses in lower case such as ann@acme.test"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches(r'^[^\\p{C}\\p{Z}A-Z\"(),.:;<>@\\[-\\]]+([.][^\\p{C}\\p{Z}A-Z\"(),.:;<>@\\[-\\]]+)*@[^\\p{C}\\p{Z}A-Z\"(),.:;<>@\\[-\\]]+([.][^\\p{C}\\p{Z}A-Z\"(),.:;<>@\\[-\\]]+)*$')",message="administrators must be email addresses in lower case such as ann@acme.test"
 	// +listType=set
 	// +optional
 	Administrators []string `json:"administrators,omitempty"`

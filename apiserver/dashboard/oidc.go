@@ -152,7 +152,7 @@ func (d *Dashboard) verifyUser(c *fiber.Ctx, p *Provider, a attempt) (tenant.Ext
 		return none, time.Time{}, fault.New(fault.Invalid, "%s confirmed a different sign-in; try again", p.Name)
 	}
 	var claims idClaims
-	if err := id.Claims(&claims); err != nil || !claims.Verified || claims.Email == "" {
+	if err := id.Claims(&claims); err != nil || !claims.Verified || !tenant.IsEmail(claims.Email) {
 		return none, time.Time{}, &fault.Error{Kind: fault.Forbidden, Err: err,
 			Message: fmt.Sprintf("%s has no verified email address for you; verify it there and try again", p.Name)}
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // configuredProvider is an entry of the providers file.
@@ -45,7 +47,7 @@ func ReadProviders(path string) ([]*Provider, error) {
 		if u, err := url.Parse(e.Issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 			return nil, fmt.Errorf("%s: issuer of %s must be the https:// URL of the identity provider", path, e.Name)
 		}
-		if i := slices.IndexFunc(e.PlatformAdministrators, func(a string) bool { return strings.Count(a, "@") != 1 }); i >= 0 {
+		if i := slices.IndexFunc(e.PlatformAdministrators, func(a string) bool { return !tenant.IsEmail(a) }); i >= 0 {
 			return nil, fmt.Errorf("%s: platformAdministrators of %s must be email addresses, not %q", path, e.Name, e.PlatformAdministrators[i])
 		}
 		secret, err := e.secret()

@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"text/tabwriter"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
-
-// emailPattern is that of spec.oidc.removedUsers.
-var emailPattern = regexp.MustCompile(`^[^@\s]+@[^@\s]+$`)
 
 // usersCommand groups the commands for users of identity providers. Listed users are
 // managed in their Tenant.
@@ -64,7 +60,7 @@ type removeUserCommand struct {
 // Validate rejects an argument that is no address: it would be recorded, and nobody's
 // access would end.
 func (c *removeUserCommand) Validate() error {
-	if !emailPattern.MatchString(c.Email) {
+	if !tenant.IsEmail(c.Email) {
 		return errors.New("<email> must be an email address such as ann@acme.test")
 	}
 	return nil
