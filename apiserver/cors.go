@@ -25,9 +25,9 @@ const (
 // exposedHeaders the response headers that they may read.
 var (
 	corsHeaders = strings.Join([]string{fiber.HeaderAuthorization, fiber.HeaderContentType, headerUser, headerIdempotencyKey,
-		headerRequestID, headerLastEventID}, ", ")
+		headerRequestID, headerLastEventID, "Mcp-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name"}, ", ")
 	exposedHeaders = strings.Join([]string{headerRequestID, headerRateLimit, headerRateRemaining, headerRateReset,
-		fiber.HeaderRetryAfter, fiber.HeaderLocation, headerDegraded, headerImport}, ", ")
+		fiber.HeaderRetryAfter, fiber.HeaderLocation, headerDegraded, headerImport, fiber.HeaderWWWAuthenticate}, ", ")
 )
 
 // mem0Headers are the further request headers of mem0's clients. They have no effect.
@@ -46,12 +46,12 @@ type allowedOrigins struct {
 // repeated. The origins of an application are allowed until authentication knows the key,
 // so that its pages can read the error of a revoked one; see keepOrigin.
 func (s *Server) cors(c *fiber.Ctx) (answered bool) {
-	if !strings.HasPrefix(c.Path(), "/api/") && !isMem0(c.Path()) {
+	if !scriptable(c.Path()) {
 		return false
 	}
 	c.Vary(fiber.HeaderOrigin)
 	origin := c.Get(fiber.HeaderOrigin)
-	if origin == "" || !slices.Contains(s.AllowedOrigins, origin) && !slices.Contains(s.applicationOrigins(c.UserContext()), origin) {
+	if origin == "" || !s.allowsOrigin(c.UserContext(), origin) {
 		return false
 	}
 	c.Set(fiber.HeaderAccessControlAllowOrigin, origin)
@@ -69,6 +69,22 @@ func (s *Server) cors(c *fiber.Ctx) (answered bool) {
 	c.Set(fiber.HeaderAccessControlMaxAge, preflightAge)
 	c.Status(http.StatusNoContent)
 	return true
+}
+
+// scriptable reports whether scripts of allowed origins may call a path: that of the API, of
+// /mcp, or of its authorization, with which an assistant in a browser obtains its token.
+func scriptable(path string) bool {
+	switch path {
+	case pathMCP, pathRegister, pathToken, pathRevoke:
+		return true
+	default:
+		return strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/.well-known/oauth-") || isMem0(path)
+	}
+}
+
+// allowsOrigin reports whether the server or an application allows an origin.
+func (s *Server) allowsOrigin(ctx context.Context, origin string) bool {
+	return slices.Contains(s.AllowedOrigins, origin) || slices.Contains(s.applicationOrigins(ctx), origin)
 }
 
 // applicationOrigins returns the origins that the applications of all tenants allow. If

@@ -2,14 +2,18 @@ package apiserver
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
@@ -89,6 +93,12 @@ func TestPreflight(t *testing.T) {
 	if vary := strings.Join(got.Header.Values("Vary"), ", "); !strings.Contains(vary, "Origin") || !strings.Contains(got.Header.Get("Access-Control-Allow-Headers"), headerUser) {
 		t.Errorf("preflight: %v", got.Header)
 	}
+	for _, path := range []string{pathMCP, pathResource, pathIssuer, pathRegister, pathToken, pathRevoke} {
+		got := preflight(path, "https://app.test")
+		if got.StatusCode != http.StatusNoContent || !strings.Contains(got.Header.Get("Access-Control-Allow-Headers"), "Mcp-Protocol-Version") {
+			t.Errorf("preflight of %s: %d %v", path, got.StatusCode, got.Header)
+		}
+	}
 	for _, origin := range []string{"https://other.test", "null", "https://app.test.evil.test", "http://app.test"} {
 		if got := preflight("/api/memory", origin); got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("preflight of %s: %d %v", origin, got.StatusCode, got.Header)
@@ -96,5 +106,45 @@ func TestPreflight(t *testing.T) {
 	}
 	if got := preflight("/memories", "https://app.test"); got.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("preflight of the dashboard: %v", got.Header)
+	}
+}
+
+// A script of an allowed origin uses /mcp, and obtains the token for it.
+func TestMCPFromAllowedOrigins(t *testing.T) {
+	t.Parallel()
+	const page, ofApplication = "https://app.test", "https://application.test"
+	h := newTestServer(t, func(c *Config) {
+		c.AllowedOrigins = []string{page}
+		c.OAuth = oauth.NewService(oauth.Config{URL: &url.URL{Scheme: "https", Host: "mnemo.test"}, Random: rand.Reader, Now: time.Now})
+	})
+	key := h.application(t, 50, tenant.AccessRead, func(a *tenant.Application) { a.Origins = []string{ofApplication} })
+	for name, tc := range map[string]struct {
+		origin, token, method, path string
+		status                      int
+		allowed                     bool
+	}{
+		"a call":                              {page, h.alice, "POST", pathMCP, 200, true},
+		"a call of an application":            {ofApplication, key, "POST", pathMCP, 200, true},
+		"a call without a token":              {page, "", "POST", pathMCP, 401, true},
+		"the resource metadata":               {page, "", "GET", pathResource, 200, true},
+		"the issuer metadata":                 {page, "", "GET", pathIssuer, 200, true},
+		"the registration of a client":        {page, "", "POST", pathRegister, 400, true},
+		"the exchange of a code":              {page, "", "POST", pathToken, 415, true},
+		"the revocation of a token":           {page, "", "POST", pathRevoke, 415, true},
+		"a token on a page of an application": {ofApplication, h.alice, "POST", pathMCP, 200, false},
+		"a call of another page":              {"https://other.test", h.alice, "POST", pathMCP, 403, false},
+		"the issuer metadata, another page":   {"https://other.test", "", "GET", pathIssuer, 200, false},
+		"the exchange of a code, other page":  {"https://other.test", "", "POST", pathToken, 415, false},
+	} {
+		got := h.call(t, tc.token, tc.method, tc.path, ping, "Origin", tc.origin, headerUser, map[string]string{key: "c"}[tc.token])
+		if got.status != tc.status {
+			t.Errorf("%s: %d %s, want %d", name, got.status, got.body, tc.status)
+		}
+		if allowed := got.header.Get("Access-Control-Allow-Origin"); (allowed == tc.origin) != tc.allowed {
+			t.Errorf("%s: the allowed origin is %q", name, allowed)
+		}
+		if exposed := got.header.Get("Access-Control-Expose-Headers"); strings.Contains(exposed, "WWW-Authenticate") != tc.allowed {
+			t.Errorf("%s: the exposed headers are %q", name, exposed)
+		}
 	}
 }

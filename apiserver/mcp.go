@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -65,6 +64,7 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		if err != nil {
 			return err
 		}
+		s.keepOrigin(c, who)
 		ctx, err := withUser(c.UserContext(), who, c.Get(headerUser))
 		if err != nil {
 			return err
@@ -112,21 +112,15 @@ func (s *Server) sendMCP(c *fiber.Ctx, w *response) error {
 	return c.Status(w.status).Send(w.body.Bytes())
 }
 
-// checkOrigin rejects pages of other origins, as protection against DNS rebinding.
+// checkOrigin rejects pages of origins that are neither the server's own nor allowed, as
+// protection against DNS rebinding.
 func (s *Server) checkOrigin(c *fiber.Ctx) error {
 	origin := c.Get(fiber.HeaderOrigin)
-	if origin == "" || slices.Contains(s.origins(), origin) {
+	if origin == "" || s.URL != nil && origin == s.URL.Scheme+"://"+s.URL.Host || s.allowsOrigin(c.UserContext(), origin) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "origin not allowed; the administrator sets the server URL with MNEMO_URL")
-}
-
-// origins returns the allowed origins: the server's own.
-func (s *Server) origins() []string {
-	if s.URL == nil {
-		return nil
-	}
-	return []string{s.URL.Scheme + "://" + s.URL.Host}
+	return fault.New(fault.Forbidden, "origin not allowed; the administrator sets the server URL with MNEMO_URL, "+
+		"and the origins of other pages with MNEMO_ALLOWED_ORIGINS")
 }
 
 // readJSON reads a JSON body of up to limit bytes.
