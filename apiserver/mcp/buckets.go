@@ -57,7 +57,7 @@ func (e *Endpoint) listBuckets(ctx context.Context, c call, in listBucketsIn) (l
 		return listBucketsOut{}, fault.New(fault.Invalid, "skip must be at least 0, not %d", in.Skip)
 	}
 	list, err := e.Memories.ListBuckets(ctx, c.who)
-	shown, next := bucketPage(list, in.Skip)
+	shown, next := e.bucketPage(list, in.Skip, readTokens)
 	return listBucketsOut{Buckets: shown, NextSkip: next}, err
 }
 
@@ -66,15 +66,15 @@ func (e *Endpoint) createBucket(ctx context.Context, c call, in createBucketIn) 
 	return createBucketOut{BucketID: strconv.FormatInt(created, 10), Name: in.Name}, err
 }
 
-// bucketPage returns a page of buckets and the skip of the next page, 0 for none.
-func bucketPage(list []memory.Bucket, skip int) (out []bucketOut, next int) {
-	list = list[min(skip, len(list)):]
-	if len(list) > bucketPageSize {
-		list, next = list[:bucketPageSize], skip+bucketPageSize
+// bucketPage returns a page of buckets within a number of tokens, and the skip of the next page, 0 for none.
+func (e *Endpoint) bucketPage(list []memory.Bucket, skip, tokens int) (out []bucketOut, next int) {
+	out = []bucketOut{}
+	for i, b := range list[min(skip, len(list)):] {
+		item := bucketOut{BucketID: strconv.FormatInt(b.ID, 10), Name: b.Name, Description: b.Description, MemoryCount: b.Memories}
+		if tokens -= e.size(item, tokens); i == bucketPageSize || tokens < 0 {
+			return out, skip + i
+		}
+		out = append(out, item)
 	}
-	out = make([]bucketOut, len(list))
-	for i, b := range list {
-		out[i] = bucketOut{BucketID: strconv.FormatInt(b.ID, 10), Name: b.Name, Description: b.Description, MemoryCount: b.Memories}
-	}
-	return out, next
+	return out, 0
 }

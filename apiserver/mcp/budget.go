@@ -11,7 +11,9 @@ const (
 	leastTokens = 200
 	mostTokens  = 20000
 	listTokens  = 4000 // default for lists and searches
-	readTokens  = 8000 // default for conversations
+	readTokens  = 8000 // default for conversations, and the limit of a page of buckets: the largest one fits
+	// longestTitle is the length limit of the title of a conversation, bytes.
+	longestTitle = 200
 )
 
 // budget returns the token limit for a requested limit, 0 for the default.
@@ -31,6 +33,31 @@ func clip(text string, n int) string {
 		n--
 	}
 	return text[:n]
+}
+
+// title returns the title of a conversation, or its beginning if it is long.
+func title(text string) string {
+	if len(text) <= longestTitle {
+		return text
+	}
+	return clip(text, longestTitle) + "…"
+}
+
+// size returns the tokens of an item of a result as JSON, or more than limit if it exceeds it.
+func (e *Endpoint) size(item any, limit int) int {
+	raw, err := encode(item)
+	if err != nil {
+		return limit + 1 // toolResult returns the error
+	}
+	return e.Chats.CountTokens(raw, max(limit, 0))
+}
+
+// shorten truncates a text in an item until the item is within the token limit, and sets cut if it does. At least one
+// character remains.
+func (e *Endpoint) shorten(item any, text *string, cut *bool, limit int) {
+	for n := limit; n > 0 && e.size(item, limit) > limit; n = n * 3 / 4 {
+		*text, *cut = (*text)[:e.fit(*text, n)], true
+	}
 }
 
 // fit returns the length of the longest prefix within the token limit, preferably

@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -77,7 +76,7 @@ type searchChatsIn struct {
 	DateTo    string   `json:"dateTo,omitempty" jsonschema:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
 	AsOf      string   `json:"asOf,omitempty" jsonschema:"Search the messages written until this ISO 8601 time or date, instead of until now."`
 	TimeZone  string   `json:"timeZone,omitempty" jsonschema:"The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone. The default is UTC."`
-	MaxTokens int      `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first passage is always included."`
+	MaxTokens int      `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first passage is always included, with less context if necessary."`
 }
 
 type searchChatsOut struct {
@@ -185,7 +184,7 @@ func recollectionOf(r chat.Recollection) recollectionOut {
 			out.Sources[i] = sourceOut{MemoryID: m.ID, Date: chat.Stamp(m.At), RelevanceScore: s.Score}
 			continue
 		}
-		out.Sources[i] = sourceOut{ConversationID: s.Conversation.ID, ConversationTitle: s.Conversation.Title,
+		out.Sources[i] = sourceOut{ConversationID: s.Conversation.ID, ConversationTitle: title(s.Conversation.Title),
 			MessageIndex: s.Message.Index, Date: chat.Stamp(s.Message.CreatedAt), RelevanceScore: s.Score}
 	}
 	return out
@@ -226,9 +225,12 @@ func (e *Endpoint) searchChats(ctx context.Context, c call, in searchChatsIn) (s
 	}
 	out := searchChatsOut{Results: []passageOut{}, Degraded: degraded}
 	left := budget(in.MaxTokens, listTokens)
-	for _, r := range found {
+	for i, r := range found {
 		p := passageOf(r)
-		left -= e.cost(p, left)
+		if i == 0 {
+			e.shortenPassage(&p, left)
+		}
+		left -= e.size(p, left)
 		if len(out.Results) == in.Limit || len(out.Results) > 0 && left < 0 {
 			out.NextSkip = r.Rank
 			break
@@ -243,18 +245,22 @@ func (e *Endpoint) both() search.Service {
 	return search.Service{Memories: e.Memories, Chats: e.Chats}
 }
 
-// cost returns the tokens of a passage, or more than left if it exceeds them.
-func (e *Endpoint) cost(p passageOut, left int) int {
-	texts := []string{p.Title, p.Message.Text}
-	for _, m := range p.Context {
-		texts = append(texts, m.Text)
+// shortenPassage omits the farthest messages of context, and truncates the message, until the passage is within the
+// token limit.
+func (e *Endpoint) shortenPassage(p *passageOut, limit int) {
+	for len(p.Context) > 0 && e.size(p, limit) > limit {
+		if last := len(p.Context) - 1; p.Message.Index-p.Context[0].Index > p.Context[last].Index-p.Message.Index {
+			p.Context = p.Context[1:]
+		} else {
+			p.Context = p.Context[:last]
+		}
 	}
-	return e.Chats.CountTokens(strings.Join(texts, "\n"), max(left, 0))
+	e.shorten(p, &p.Message.Text, &p.Message.Cut, limit)
 }
 
 func passageOf(r chat.SearchResult) passageOut {
 	out := passageOut{
-		ConversationID: r.Conversation.ID, Title: r.Conversation.Title, Platform: r.Conversation.Platform, Score: r.Score,
+		ConversationID: r.Conversation.ID, Title: title(r.Conversation.Title), Platform: r.Conversation.Platform, Score: r.Score,
 		Message: messageOf(r.Message), Context: make([]messageOut, len(r.Context)),
 	}
 	out.Message.Cut = len(r.Message.Text) < r.Length

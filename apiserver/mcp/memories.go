@@ -27,6 +27,7 @@ const (
 type memoryOut struct {
 	MemoryID     string   `json:"memoryId"`
 	Text         string   `json:"text"`
+	Cut          bool     `json:"cut,omitempty" jsonschema:"True if the memory exceeds maxTokens: the text is only its beginning, and tags, customMetadata and supersedes are omitted. Do not edit the memory before you read it with a greater maxTokens."`
 	BucketID     string   `json:"bucketId"`
 	BucketName   string   `json:"bucketName"`
 	CreatedAt    string   `json:"createdAt" jsonschema:"The time it was stored: RFC 3339 in UTC."`
@@ -57,6 +58,7 @@ type storeOut struct {
 type memoryRef struct {
 	MemoryID string `json:"memoryId"`
 	Text     string `json:"text"`
+	Cut      bool   `json:"cut,omitempty" jsonschema:"True if the text is only the beginning of the memory."`
 }
 
 type searchIn struct {
@@ -67,7 +69,7 @@ type searchIn struct {
 	Filter    object   `json:"filter,omitempty"`
 	MinScore  *float64 `json:"minScore,omitempty" jsonschema:"The score from 0 to 1 below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all."`
 	AsOf      string   `json:"asOf,omitempty" jsonschema:"Search what was known at this ISO 8601 time or on this date, instead of now."`
-	MaxTokens int      `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first memory is always complete."`
+	MaxTokens int      `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first memory is always included, truncated if necessary."`
 }
 
 type searchOut struct {
@@ -82,7 +84,7 @@ type getIn struct {
 	Count       int    `json:"count,omitempty" jsonschema:"The maximum number of memories."`
 	Skip        int    `json:"skip,omitempty" jsonschema:"The number of memories to skip: nextSkip of the previous result."`
 	OldestFirst bool   `json:"oldestFirst,omitempty" jsonschema:"Return the oldest memories first, for reading all of them. The default is newest first."`
-	MaxTokens   int    `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first memory is always complete."`
+	MaxTokens   int    `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first memory is always included, truncated if necessary."`
 }
 
 type getOut struct {
@@ -157,7 +159,7 @@ func (e *Endpoint) store(ctx context.Context, c call, in storeIn) (storeOut, err
 	created, err := e.Memories.Create(ctx, c.who, input)
 	out := storeOut{MemoryID: created.ID, IsDuplicate: created.Duplicate}
 	for _, m := range created.Similar {
-		out.Similar = append(out.Similar, memoryRef{m.ID, m.Text})
+		out.Similar = append(out.Similar, memoryRef{m.ID, clip(m.Text, longestContext), len(m.Text) > longestContext})
 	}
 	return out, err
 }
@@ -170,26 +172,39 @@ func (e *Endpoint) search(ctx context.Context, c call, in searchIn) (searchOut, 
 	input := memory.ListInput{Query: in.Query, Skip: in.Skip, MinScore: in.MinScore,
 		Count: count(&f, in.Count, foundCount), Bucket: in.BucketID.bucket(&f),
 		AsOf: momentAfter(&f, "asOf", in.AsOf, time.UTC), Where: filter.Parse(&f, "filter", in.Filter)}
-	listing, err := e.list(ctx, c.who, &f, input, in.MaxTokens)
-	return searchOut{Memories: memoriesOut(listing.Memories), NextSkip: listing.NextSkip, Degraded: listing.Degraded}, err
+	listing, memories, err := e.list(ctx, c.who, &f, input, budget(in.MaxTokens, listTokens))
+	return searchOut{Memories: memories, NextSkip: listing.NextSkip, Degraded: listing.Degraded}, err
 }
 
 func (e *Endpoint) get(ctx context.Context, c call, in getIn) (getOut, error) {
 	var f fault.Fields
 	input := memory.ListInput{Newest: !in.OldestFirst, Skip: in.Skip,
 		Count: count(&f, in.Count, listedCount), Bucket: in.BucketID.bucket(&f), Where: filter.Parse(&f, "filter", in.Filter)}
-	listing, err := e.list(ctx, c.who, &f, input, in.MaxTokens)
-	shown, next := bucketPage(listing.Buckets, 0)
-	return getOut{Memories: memoriesOut(listing.Memories), Buckets: shown, MoreBuckets: next > 0, NextSkip: listing.NextSkip}, err
+	limit := budget(in.MaxTokens, listTokens)
+	listing, memories, err := e.list(ctx, c.who, &f, input, limit*3/4)
+	shown, _ := e.bucketPage(listing.Buckets, 0, limit-e.size(memories, limit))
+	return getOut{Memories: memories, Buckets: shown, MoreBuckets: len(shown) < len(listing.Buckets), NextSkip: listing.NextSkip}, err
 }
 
-// list returns a listing within the token limits of the caller and the tenant.
-func (e *Endpoint) list(ctx context.Context, who tenant.Identity, f *fault.Fields, input memory.ListInput, tokens int) (memory.Listing, error) {
+// list returns a listing within a number of tokens and the token limit of the tenant. The first memory is truncated if it
+// has more.
+func (e *Endpoint) list(ctx context.Context, who tenant.Identity, f *fault.Fields, input memory.ListInput, limit int) (memory.Listing, []memoryOut, error) {
 	if err := fault.Join(f.Err(), input.Validate()); err != nil {
-		return memory.Listing{}, err
+		return memory.Listing{}, nil, err
 	}
-	who.Quota.ListTokens = min(who.Quota.ListTokens, int64(budget(tokens, listTokens)))
-	return e.Memories.List(ctx, who, input)
+	who.Quota.ListTokens = min(who.Quota.ListTokens, int64(limit))
+	input.Size = func(m memory.Memory) int { return e.size(memoryOutOf(m), limit) }
+	listing, err := e.Memories.List(ctx, who, input)
+	out := make([]memoryOut, len(listing.Memories))
+	for i, m := range listing.Memories {
+		out[i] = memoryOutOf(m)
+	}
+	if len(out) > 0 && e.size(out[0], limit) > limit {
+		first := &out[0]
+		first.Cut, first.Tags, first.Metadata, first.Supersedes = true, nil, nil, nil
+		e.shorten(first, &first.Text, &first.Cut, limit)
+	}
+	return listing, out, err
 }
 
 func (e *Endpoint) update(ctx context.Context, c call, in updateIn) (updateOut, error) {
@@ -234,14 +249,10 @@ func (in updateIn) attributes() memory.AttributeChanges {
 	return c
 }
 
-func memoriesOut(list []memory.Memory) []memoryOut {
-	out := make([]memoryOut, len(list))
-	for i, m := range list {
-		out[i] = memoryOut{MemoryID: m.ID, Text: m.Text, BucketID: strconv.FormatInt(m.BucketID, 10), BucketName: m.BucketName, CreatedAt: chat.Stamp(m.CreatedAt),
-			SupersededBy: m.SupersededBy, Supersedes: m.Supersedes, Score: m.Score,
-			AgentID: m.AgentID, RunID: m.RunID, Tags: m.Tags, Metadata: object(m.Metadata)}
-	}
-	return out
+func memoryOutOf(m memory.Memory) memoryOut {
+	return memoryOut{MemoryID: m.ID, Text: m.Text, BucketID: strconv.FormatInt(m.BucketID, 10), BucketName: m.BucketName, CreatedAt: chat.Stamp(m.CreatedAt),
+		SupersededBy: m.SupersededBy, Supersedes: m.Supersedes, Score: m.Score,
+		AgentID: m.AgentID, RunID: m.RunID, Tags: m.Tags, Metadata: object(m.Metadata)}
 }
 
 // count returns the requested number, at most mostCount, or the default for 0.

@@ -82,7 +82,7 @@ func (e *Endpoint) read(ctx context.Context, c call, in readIn) (readOut, error)
 		return readOut{}, fault.New(fault.Invalid, "fromMessage must be 0 to %d: the conversation has %d messages", len(messages)-1, len(messages))
 	}
 	out := readOut{
-		ConversationID: conversation.ID, Title: conversation.Title, Platform: conversation.Platform, Status: string(conversation.Status),
+		ConversationID: conversation.ID, Title: title(conversation.Title), Platform: conversation.Platform, Status: string(conversation.Status),
 		CreatedAt: chat.Stamp(conversation.CreatedAt), UpdatedAt: chat.Stamp(conversation.UpdatedAt), MessageCount: len(messages),
 	}
 	var next *position
@@ -104,16 +104,12 @@ func (e *Endpoint) page(messages []chat.Message, from position, tokens int) ([]m
 			offset = len(clip(m.Text, from.offset))
 		}
 		m.Text, m.Cut = m.Text[offset:], offset > 0
-		n := e.Chats.CountTokens(m.Text, tokens)
+		n, whole := e.size(m, tokens), len(m.Text)
 		if n > tokens && len(out) > 0 {
 			return out, &position{message: i}
 		}
-		if n > tokens {
-			size := e.fit(m.Text, tokens)
-			if size < len(m.Text) {
-				m.Text, m.Cut = m.Text[:size], true
-				return append(out, m), &position{i, offset + size}
-			}
+		if e.shorten(&m, &m.Text, &m.Cut, tokens); len(m.Text) < whole {
+			return append(out, m), &position{i, offset + len(m.Text)}
 		}
 		tokens -= n
 		out = append(out, m)

@@ -61,9 +61,9 @@ func (e *Endpoint) resources(c caller, req sdk.Request) (*sdk.ListResourcesResul
 	}
 	out := &sdk.ListResourcesResult{Resources: make([]*sdk.Resource, len(list)), Cacheable: sdk.Cacheable{CacheScope: "private"}}
 	for i, conversation := range list {
-		title := cmp.Or(conversation.Title, "Untitled")
+		name := cmp.Or(title(conversation.Title), "Untitled")
 		out.Resources[i] = &sdk.Resource{
-			URI: address(conversation.ID, nil), Name: title, Title: title, MIMEType: markdown,
+			URI: address(conversation.ID, nil), Name: name, Title: name, MIMEType: markdown,
 			Description: fmt.Sprintf("%s, %s, %d messages", conversation.Platform, conversation.CreatedAt.UTC().Format("2006-01-02"), conversation.MessageCount),
 			Annotations: &sdk.Annotations{LastModified: chat.Stamp(conversation.UpdatedAt)},
 		}

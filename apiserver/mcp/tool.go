@@ -74,14 +74,20 @@ func add[In, Out any](e *Endpoint, t tool, do func(ctx context.Context, c call, 
 // toolResult returns a result as structured content, and as text for clients that
 // ignore structured content.
 func toolResult(out any) (*sdk.CallToolResult, error) {
+	text, err := encode(out)
+	if err != nil {
+		return nil, fmt.Errorf("encode tool result: %w", err)
+	}
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, StructuredContent: json.RawMessage(text)}, nil
+}
+
+// encode returns a value as JSON.
+func encode(v any) (string, error) {
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(out); err != nil {
-		return nil, fmt.Errorf("encode tool result: %w", err)
-	}
-	text := strings.TrimSuffix(raw.String(), "\n")
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, StructuredContent: json.RawMessage(text)}, nil
+	err := enc.Encode(v)
+	return strings.TrimSuffix(raw.String(), "\n"), err
 }
 
 // toolError returns the result of a failed tool call, which the assistant can act on.

@@ -40,6 +40,8 @@ type ListInput struct {
 	AsOf time.Time
 	// MinScore omits matches of Query with a lower score; nil for relevant ones only.
 	MinScore *float64
+	// Size returns the tokens of a memory in the response; nil for those of its text.
+	Size func(Memory) int
 }
 
 // Validate returns one Invalid error for all invalid fields.
@@ -78,7 +80,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 	var bucketsErr error
 	var wait sync.WaitGroup
 	wait.Go(func() { out.Buckets, bucketsErr = s.Buckets.ListBuckets(ctx, who.Scope) })
-	pack := &packer{limit: who.Quota.ListTokens, count: min(in.Count, MaxCount)}
+	pack := &packer{limit: who.Quota.ListTokens, count: min(in.Count, MaxCount), size: in.Size}
 	if in.All {
 		pack.count = -1
 	}
@@ -154,6 +156,7 @@ func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string, a
 type packer struct {
 	limit  int64 // tokens
 	count  int   // maximum number of memories; negative for no maximum
+	size   func(Memory) int
 	tokens int64
 	seen   int // number of ranks consumed
 	out    []Memory
@@ -191,10 +194,14 @@ func (p *packer) addAll(list []Memory) int {
 // add adds the memory unless it would exceed the token limit. The first memory is
 // always added.
 func (p *packer) add(m Memory) bool {
-	if len(p.out) > 0 && p.tokens+int64(m.Tokens) > p.limit {
+	n := m.Tokens
+	if p.size != nil {
+		n = p.size(m)
+	}
+	if len(p.out) > 0 && p.tokens+int64(n) > p.limit {
 		return false
 	}
-	p.tokens += int64(m.Tokens)
+	p.tokens += int64(n)
 	p.seen++
 	p.out = append(p.out, m)
 	return true
