@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 )
@@ -219,6 +221,45 @@ func TestDestinationsAreSearchedWithinTheBudget(t *testing.T) {
 		if searched, _ := in.Get(keyDestinations).(int); rendered != want || searched > maxDestinations {
 			t.Errorf("%s: rendered = %v, want %v, after a search of %d bytes", name, rendered, want, searched)
 		}
+	}
+}
+
+// A table whose rows have no cells is a text: the parser would add the missing ones.
+func TestTableHasNoMoreCellsThanItsTextHasBytes(t *testing.T) {
+	t.Parallel()
+	source, nodes := table("-|", 64)+strings.Repeat("\n|", 64), 0
+	doc := inEnglish.markdown.Parser().Parse(text.NewReader([]byte(source)))
+	err := ast.Walk(doc, func(ast.Node, bool) (ast.WalkStatus, error) {
+		nodes++
+		return ast.WalkContinue, nil
+	})
+	if err != nil || nodes > 2*len(source) {
+		t.Errorf("%d visits of nodes for %d bytes: %v", nodes, len(source), err)
+	}
+}
+
+// Headings without a text have the most HTML for their size.
+func TestHTMLOfATextIsLimited(t *testing.T) {
+	t.Parallel()
+	html, ok, err := renderMarkdown(t.Context(), inEnglish, hostileMarkdown["headings"](1<<10), -1, -1)
+	if err != nil || ok {
+		t.Errorf("%d bytes of HTML for 1 KiB: %v, want the text to be shown as it was written", len(html), err)
+	}
+}
+
+// The parts of a block of code do not repeat its first line.
+func TestPartsDoNotRepeatTheLineOfAFence(t *testing.T) {
+	t.Parallel()
+	message := "```" + strings.Repeat("a", 4<<10) + "\n" + strings.Repeat("b = 1\n", 6<<10)
+	parts := screensOf([]chat.Message{{Sender: chat.Assistant, Text: message}})[0]
+	setFences(parts)
+	for _, p := range parts[1:] {
+		if p.Fence != openFence {
+			t.Errorf("part at %d begins with %d bytes, want %q", p.Start, len(p.Fence), openFence)
+		}
+	}
+	if len(parts) < 3 {
+		t.Errorf("%d parts, want several", len(parts))
 	}
 }
 
