@@ -177,9 +177,9 @@ faults: ## Run the platform under load and faults and check that no data is lost
 		go test -count=1 -timeout 0 -v -run '^TestFaults$$' ./test/faults -args -duration $(or $(DURATION),1h) -seed $(or $(SEED),1) -users 6
 
 .PHONY: overload
-overload: ## Send twice the sustainable rate of requests (DURATION=30m)
+overload: ## Send twice the sustainable rate of requests, then hostile inputs (DURATION=30m)
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube,mnemo -- \
-		go test -count=1 -timeout 0 -v -run '^TestOverload$$' ./test/faults -args -overload $(or $(DURATION),30m)
+		go test -count=1 -timeout 0 -v -run '^(TestOverload|TestHostileInputs)$$' ./test/faults -args -overload $(or $(DURATION),30m)
 
 .PHONY: vuln
 vuln: ## Check dependencies for known vulnerabilities (vuln.go.dev)

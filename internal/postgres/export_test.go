@@ -28,6 +28,7 @@ const (
 	MemoriesByID = memoriesByID
 	PromoteJobs  = promoteJobs
 	PromotePlan  = promotePlan
+	Unconfirmed  = unconfirmedUnits
 )
 
 // LockTimeout is how long a migration waits for the lock of a table.

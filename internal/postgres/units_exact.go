@@ -129,14 +129,15 @@ func writtenBetween(after, before string) string {
 }
 
 // The units to score: all, or those that an index read with bounded staleness may
-// not return. Each part of the latter has its own database index.
+// not return. Each part of the latter has its own database index; the second is sorted by it, so that PostgreSQL does not
+// read all units of the user in the order of their ids instead.
 const (
 	liveUnits = `select * from units where tenant_id = $1 and user_id = $2 and kind = $3 and active`
 
 	unconfirmedUnits = `(select * from units where tenant_id = $1 and user_id = $2 and kind = $3 and active
 			and indexed_at is null order by id desc limit $7)
 		union all (select * from units where tenant_id = $1 and user_id = $2 and kind = $3 and active
-			and indexed_at > now() - interval '10 seconds' order by id desc limit $7)`
+			and indexed_at > now() - interval '10 seconds' order by indexed_at desc, id desc limit $7)`
 )
 
 // scoreUnits scores the newest units of a source that match the query's filters.

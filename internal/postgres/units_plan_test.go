@@ -132,6 +132,43 @@ func TestDescribeReadsFewRows(t *testing.T) {
 	})
 }
 
+// A search of a user with a message of thousands of units does not read them all.
+func TestLongMessageReadsFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope := b.users[0]
+	found := b.unitsOf(t, b.upsert(t, scope, newConversation("long", 0, 3)).Conversation.ID)[0]
+	const units, most = 3000, 1000
+	exec(t, b.owner, `insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, tsv, embedding, generation_id, indexed_at)
+		select tenant_id, user_id, 2, group_id, conversation_id, seq, n, n + 1, tsv, decode(repeat('0028', 384), 'hex'), 1, now() - interval '1 hour'
+		from units, generate_series(1, $1::int) n where seq = 1`, units)
+	var list string // of as many units as candidates
+	if err := b.owner.QueryRow(t.Context(), "select string_agg(id::text, ',') from (select id from units order by id desc limit 400) u").Scan(&list); err != nil {
+		t.Fatal(err)
+	}
+	conn := session(t, d, scope)
+	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint, smallint) as "+
+		namedQuery(t, "units.sql", "DescribeUnits", "tenant_id", "user_id", "ids", "group_id", "generation_id"))
+	exec(t, conn, "prepare vectors (uuid, bigint, bigint[], smallint) as "+namedQuery(t, "units.sql", "Embeddings", "tenant_id", "user_id", "ids", "generation_id"))
+	exec(t, conn, "prepare unconfirmed (uuid, bigint, smallint, int, int, int, int) as "+postgres.Unconfirmed)
+	forEachPlan(t, b, conn, "units, messages, conversations", func(plans string) {
+		for query, args := range map[string]string{
+			"described": fmt.Sprintf("'{%d}', 0, 1", found), "vectors": fmt.Sprintf("'{%s}', 1", list), "unconfirmed": "2, 0, 0, 0, 5001",
+		} {
+			plan := explain(t, conn, fmt.Sprintf("execute %s ('%s', %d, %s)", query, scope.Tenant, scope.User, args))
+			limit := most
+			if query == "described" && plans == "with statistics, force_generic_plan" {
+				limit = units + 10 // it sorts the units; PostgreSQL estimates a few for each message
+			}
+			if n := plan.read("units"); n > float64(limit) {
+				t.Errorf("%s, %s: %v rows of units are read, want at most %d of %d", query, plans, n, limit, units)
+			}
+		}
+	})
+}
+
 // Passages reads only the messages around the positions and, once there are statistics, only their conversations.
 func TestPassagesReadsFewRows(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,8 @@
 //	                        checker_audit_test.go with the audit log
 //	defects_test.go         builds with one planted defect each, which the checker must detect
 //	overload_test.go        more requests than the servers can handle
+//	hostile_test.go         inputs that are cheap to send and expensive to answer, which
+//	                        are in hostile_inputs_test.go
 //
 // The same seed gives the same plan of faults and the same sequence of operations of
 // each user; the interleaving is that of the machine.

@@ -207,17 +207,25 @@ union all
 select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', '', ''
 from positions p
 cross join lateral (
-    (select n.id, case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
-    from units n
-    where p.before and n.tenant_id = $1 and n.user_id = $2 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
-        and n.kind = 2 and n.active and n.id <> all($3::bigint[])
-    order by n.seq desc, n.span_start desc limit 8)
+    (select n.id, n.embedding
+    from (
+        select n.id, n.span_start, case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+        from units n
+        where p.before and n.tenant_id = $1 and n.user_id = $2 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
+            and n.kind = 2 and n.active and n.id <> all($3::bigint[])
+        order by n.seq desc limit 256
+    ) n
+    order by n.span_start desc limit 8)
     union
-    (select n.id, case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea
-    from units n
-    where p.after and n.tenant_id = $1 and n.user_id = $2 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
-        and n.kind = 2 and n.active and n.id <> all($3::bigint[])
-    order by n.seq, n.span_start limit 8)
+    (select n.id, n.embedding
+    from (
+        select n.id, n.span_start, case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+        from units n
+        where p.after and n.tenant_id = $1 and n.user_id = $2 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
+            and n.kind = 2 and n.active and n.id <> all($3::bigint[])
+        order by n.seq limit 256
+    ) n
+    order by n.span_start limit 8)
 ) u
 `
 
@@ -246,8 +254,8 @@ type DescribeUnitsRow struct {
 	Heading   string
 }
 
-// The units with their text, and without text the 8 nearest of the message before and of the one after: a message may have tens of
-// thousands. The heading is the title, for the unit to which retrieve.ChatUnits adds it (retrieve.Titled, among the first retrieve.MaxTitled messages); it reads only the beginning of each message.
+// The units with their text, and without text the 8 nearest of the message before and of the one after. A message may have tens of
+// thousands of units, which no index sorts by their place: the 8 are among the 256 that are stored nearest. The heading is the title, for the unit to which retrieve.ChatUnits adds it (retrieve.Titled, among the first retrieve.MaxTitled messages); it reads only the beginning of each message.
 // Units of long messages have their text. Other texts are converted once, however many of their pieces are wanted. The offset keeps the conversion out of the join with the pieces.
 // Without statistics, as after an import, every index seems equally good to the planner, or better if it is smaller,
 // and it may read all messages of the user for each unit. Sorting by seq, with "between"
@@ -296,11 +304,12 @@ func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([
 
 const embeddings = `-- name: Embeddings :many
 select u.id, u.embedding from units u
-where u.tenant_id = $1 and u.user_id = $2 and u.id = any($3::bigint[]) and u.active and u.embedding is not null
+where u.tenant_id = $1 and u.user_id = $2 and u.kind = any('{1,2}') and u.id = any($3::bigint[]) and u.active and u.embedding is not null
     and u.generation_id = $4::smallint
 union all
 select n.id, n.next_embedding from units n
-where n.tenant_id = $1 and n.user_id = $2 and n.id = any($3::bigint[]) and n.active and n.next_generation_id = $4::smallint
+where n.tenant_id = $1 and n.user_id = $2 and n.kind = any('{1,2}') and n.id = any($3::bigint[]) and n.active
+    and n.next_generation_id = $4::smallint
 `
 
 type EmbeddingsParams struct {
@@ -315,6 +324,7 @@ type EmbeddingsRow struct {
 	Embedding []byte
 }
 
+// The kinds, which are all, complete the condition of the index units_kind. Otherwise, PostgreSQL may read all units of the user.
 func (q *Queries) Embeddings(ctx context.Context, arg EmbeddingsParams) ([]EmbeddingsRow, error) {
 	rows, err := q.db.Query(ctx, embeddings,
 		arg.TenantID,
