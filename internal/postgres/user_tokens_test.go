@@ -306,3 +306,57 @@ func TestUserTokenIsRevokedAgain(t *testing.T) {
 	restored.tokenWorks(t, 1, false)
 	restored.tokenWorks(t, 2, true)
 }
+
+// Revoked tokens stay revoked if the clock of the database is set back, for example by a failover to a server whose clock
+// is behind.
+func TestRevokedTokensStayRevokedAfterClockStep(t *testing.T) {
+	t.Parallel()
+	removed := func(s tenant.Spec) tenant.Spec { s.Users = nil; return s }
+	for name, test := range map[string]struct {
+		revoke func(t *testing.T, g *grantEnv, created string) error
+		tokens int // the revoked ones
+	}{
+		"created token": {func(t *testing.T, g *grantEnv, created string) error {
+			return g.RevokeUserToken(t.Context(), g.scope, created)
+		}, 1},
+		"replaced token": {func(t *testing.T, g *grantEnv, _ string) error {
+			_, err := g.ReplaceToken(t.Context(), g.scope, tenant.Hash{97})
+			return err
+		}, 1},
+		"old generation": {func(t *testing.T, g *grantEnv, _ string) error {
+			g.install(t, 2, tenant.Hash{98, 1})
+			return g.RevokeOlder(t.Context(), g.scope.Tenant, g.name, 2, 0)
+		}, 1},
+		"shorter overlap": {func(t *testing.T, g *grantEnv, _ string) error {
+			spec := g.specs[0]
+			spec.TokenOverlap = time.Hour
+			g.apply(t, spec)
+			g.install(t, 2, tenant.Hash{98, 1})
+			err := g.RevokeOlder(t.Context(), g.scope.Tenant, g.name, 2, spec.TokenOverlap)
+			g.apply(t, g.specs[0])
+			return err
+		}, 1},
+		"removed user": {func(t *testing.T, g *grantEnv, _ string) error {
+			g.apply(t, removed(g.specs[0]))
+			return nil
+		}, 2},
+		"tenant": {func(t *testing.T, g *grantEnv, _ string) error {
+			_, err := g.Revoke(t.Context(), g.scope.Tenant)
+			return err
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGrant(t)
+			if err := test.revoke(t, g, g.token(t, 1).ID); err != nil {
+				t.Fatal(err)
+			}
+			n := g.count(t, fmt.Sprintf(`select count(*) from (select expires_at from tokens where tenant_id = '%[1]s' and user_id = %[2]d
+				union all select expires_at from user_tokens where tenant_id = '%[1]s' and user_id = %[2]d) t
+				where expires_at < now() - interval '1 hour'`, g.scope.Tenant, g.scope.User))
+			if n != test.tokens {
+				t.Errorf("%d tokens are revoked, want %d", n, test.tokens)
+			}
+		})
+	}
+}

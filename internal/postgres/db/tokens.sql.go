@@ -230,7 +230,7 @@ func (q *Queries) NotifyToken(ctx context.Context, hash []byte) error {
 }
 
 const revokeTenantTokens = `-- name: RevokeTenantTokens :execrows
-update tokens set expires_at = now() where tenant_id = $1 and (expires_at is null or expires_at > now())
+update tokens set expires_at = now() - interval '1 day' where tenant_id = $1 and (expires_at is null or expires_at > now())
 `
 
 func (q *Queries) RevokeTenantTokens(ctx context.Context, tenantID string) (int64, error) {
@@ -248,7 +248,7 @@ with ends as (
         where n.tenant_id = $1 and n.user_id = $2 and n.generation = $3
     ), now()) + $4::interval) as at
 )
-update tokens t set expires_at = ends.at from ends
+update tokens t set expires_at = case when ends.at > now() then ends.at else now() - interval '1 day' end from ends
 where t.tenant_id = $1 and t.user_id = $2 and t.generation < $3
     and (t.expires_at is null or t.expires_at > ends.at)
 returning t.hash
@@ -262,7 +262,7 @@ type RevokeTokensParams struct {
 }
 
 // Expires the user's tokens below a generation, an overlap after that generation
-// was created. An earlier expiry is kept.
+// was created. An earlier expiry is kept. Those that end now are revoked as of a day ago, as in RevokeUserToken.
 func (q *Queries) RevokeTokens(ctx context.Context, arg RevokeTokensParams) ([][]byte, error) {
 	rows, err := q.db.Query(ctx, revokeTokens,
 		arg.TenantID,
@@ -289,7 +289,7 @@ func (q *Queries) RevokeTokens(ctx context.Context, arg RevokeTokensParams) ([][
 }
 
 const shortenOverlaps = `-- name: ShortenOverlaps :many
-update tokens t set expires_at = e.at
+update tokens t set expires_at = case when e.at > now() then e.at else now() - interval '1 day' end
 from (
     select x.tenant_id, x.user_id, x.generation, greatest(now(), (
         select min(n.created_at) from tokens n

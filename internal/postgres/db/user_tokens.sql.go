@@ -27,7 +27,7 @@ func (q *Queries) DeleteUserTokens(ctx context.Context, arg DeleteUserTokensPara
 }
 
 const endUserTokens = `-- name: EndUserTokens :exec
-update user_tokens t set expires_at = now()
+update user_tokens t set expires_at = now() - interval '1 day'
 where t.tenant_id = $1 and (t.user_id = $2 or $2 = 0) and (t.expires_at is null or t.expires_at > now())
 `
 
@@ -193,7 +193,7 @@ func (q *Queries) RepeatUserTokenRevocation(ctx context.Context, arg RepeatUserT
 }
 
 const revokeUserToken = `-- name: RevokeUserToken :many
-update user_tokens t set expires_at = now()
+update user_tokens t set expires_at = now() - interval '1 day'
 where t.tenant_id = $1 and t.user_id = $2 and t.id = $3 and (t.expires_at is null or t.expires_at > now())
 returning t.hash
 `
@@ -204,6 +204,7 @@ type RevokeUserTokenParams struct {
 	ID       string
 }
 
+// A day ago, as in all revocations: the token stays revoked if the clock of the database is set back.
 func (q *Queries) RevokeUserToken(ctx context.Context, arg RevokeUserTokenParams) ([][]byte, error) {
 	rows, err := q.db.Query(ctx, revokeUserToken, arg.TenantID, arg.UserID, arg.ID)
 	if err != nil {

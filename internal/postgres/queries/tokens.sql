@@ -26,14 +26,14 @@ from users u where u.tenant_id = @tenant_id and u.id = @user_id;
 
 -- name: RevokeTokens :many
 -- Expires the user's tokens below a generation, an overlap after that generation
--- was created. An earlier expiry is kept.
+-- was created. An earlier expiry is kept. Those that end now are revoked as of a day ago, as in RevokeUserToken.
 with ends as (
     select greatest(now(), coalesce((
         select n.created_at from tokens n
         where n.tenant_id = @tenant_id and n.user_id = @user_id and n.generation = @below
     ), now()) + @overlap::interval) as at
 )
-update tokens t set expires_at = ends.at from ends
+update tokens t set expires_at = case when ends.at > now() then ends.at else now() - interval '1 day' end from ends
 where t.tenant_id = @tenant_id and t.user_id = @user_id and t.generation < @below
     and (t.expires_at is null or t.expires_at > ends.at)
 returning t.hash;
@@ -42,7 +42,7 @@ returning t.hash;
 select pg_notify('mnemo_identity', 'token:' || encode(@hash::bytea, 'hex'));
 
 -- name: RevokeTenantTokens :execrows
-update tokens set expires_at = now() where tenant_id = @tenant_id and (expires_at is null or expires_at > now());
+update tokens set expires_at = now() - interval '1 day' where tenant_id = @tenant_id and (expires_at is null or expires_at > now());
 
 -- name: Identify :one
 -- Of a token of either kind: one of generations, or one that the user created, which has an id
@@ -77,7 +77,7 @@ update tokens set last_used_at = now() where tenant_id = @tenant_id and user_id 
 -- name: ShortenOverlaps :many
 -- Applies a possibly shorter overlap: expires old tokens that would stay valid for
 -- longer than the overlap after the next one was created.
-update tokens t set expires_at = e.at
+update tokens t set expires_at = case when e.at > now() then e.at else now() - interval '1 day' end
 from (
     select x.tenant_id, x.user_id, x.generation, greatest(now(), (
         select min(n.created_at) from tokens n

@@ -34,13 +34,14 @@ limit 1
 returning id::text as id, created_at, expires_at;
 
 -- name: RevokeUserToken :many
-update user_tokens t set expires_at = now()
+-- A day ago, as in all revocations: the token stays revoked if the clock of the database is set back.
+update user_tokens t set expires_at = now() - interval '1 day'
 where t.tenant_id = @tenant_id and t.user_id = @user_id and t.id = @id and (t.expires_at is null or t.expires_at > now())
 returning t.hash;
 
 -- name: EndUserTokens :exec
 -- For one user, or for all users of the tenant (0).
-update user_tokens t set expires_at = now()
+update user_tokens t set expires_at = now() - interval '1 day'
 where t.tenant_id = @tenant_id and (t.user_id = @user_id or @user_id = 0) and (t.expires_at is null or t.expires_at > now());
 
 -- name: DeleteUserTokens :exec
