@@ -20,6 +20,8 @@ type Archive struct {
 	Counts account.Counts
 	// Invalid describes the lines that are omitted because they are invalid, with [Limits].SkipInvalid.
 	Invalid []string
+	// Total is the number of conversations that are not omitted.
+	Total int
 
 	checking bool            // the first reading of the file
 	omitted  map[string]bool // files and keys of invalid records to which others may belong
@@ -121,6 +123,7 @@ func (a *Archive) check() error {
 		if err != nil {
 			return err
 		}
+		a.Total++
 	}
 	return nil
 }

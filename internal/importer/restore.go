@@ -126,7 +126,7 @@ func (r restore) all(ctx context.Context) ([]string, error) {
 		}
 		buckets = append(buckets, b)
 	}
-	done, err := r.Restorer.Begin(ctx, r.run, buckets, int(r.from.Counts.Conversations))
+	done, err := r.Restorer.Begin(ctx, r.run, buckets, r.from.Total)
 	if err != nil {
 		return nil, fmt.Errorf("begin restore: %w", err)
 	}
@@ -209,7 +209,7 @@ func (r restore) conversations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	done := isDone(ordinals, int(r.from.Counts.Conversations))
+	done := isDone(ordinals, r.from.Total)
 	b := batchBuilder{}
 	store := func() error {
 		if len(b.Entries) == 0 {

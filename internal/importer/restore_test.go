@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -482,6 +483,36 @@ func TestRestoreSkipsInvalidLinesOnRequest(t *testing.T) {
 	}
 	if n := b.count(t, "memories"); n != 2 {
 		t.Errorf("%d memories, want 2", n)
+	}
+}
+
+// chats is the content of an account without memories.
+type chats struct {
+	content
+	list []chat.Conversation
+}
+
+func (c chats) Conversations() iter.Seq2[chat.Conversation, error] { return each(c.list) }
+
+// The counts of an import add up, also if conversations are skipped.
+func TestSkippedConversationsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	b := setup(t, largeQuota)
+	var list []chat.Conversation
+	for n, id := range []string{"", "x-1", "x-2"} { // the first one is invalid
+		list = append(list, chat.Conversation{ID: fmt.Sprintf("0196b2f4-6d1e-7c3a-9f5e-%012d", n), Platform: "custom", ExternalID: id,
+			Status: chat.Active, CreatedAt: monday, UpdatedAt: monday})
+	}
+	var file bytes.Buffer
+	if err := archive.Write(&file, monday, account.Counts{Buckets: 1, Conversations: 3}, chats{list: list}); err != nil {
+		t.Fatal(err)
+	}
+	id := b.uploadWith(t, b.alice, file.Bytes(), importer.ImportOptions{SkipInvalid: true})
+	if _, err := b.restoring().Run(t.Context(), args(b.alice, id)); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.get(t, b.alice, id); got.Status != importer.Done || got.Total != 2 || got.Imported != 2 {
+		t.Errorf("the import is %+v, want 2 of 2 conversations", got)
 	}
 }
 
