@@ -58,6 +58,9 @@ func (l *lane) run(ctx context.Context) {
 				return
 			}
 			l.account, l.spare, l.lost = l.spare[0], l.spare[1:], false
+			if l.isApplicationUser() && l.rand.IntN(2) == 0 { // its first write
+				l.restoreExport(ctx)
+			}
 		}
 		l.step(ctx)
 		if l.rand.IntN(4) == 0 {

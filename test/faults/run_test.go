@@ -177,7 +177,7 @@ func (r *running) applicationUsers(t testing.TB, name string) {
 	key := r.secret(t, name+"-"+application+"-key")
 	for range applicationLanes {
 		var all []*account
-		for range 20 {
+		for range 50 {
 			user := fmt.Sprint("user ", r.users)
 			a := r.account(t, name, tenant.StoredUser(user), key, client.WithRequestEditorFn(func(_ context.Context, q *http.Request) error {
 				q.Header.Set("X-Mnemo-User", user)
