@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 
+	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -50,6 +51,17 @@ func (r revokingAccess) ReplacePassword(ctx context.Context, scope tenant.Scope,
 	return r.AccessStore.ReplacePassword(ctx, scope, session, password)
 }
 
+type revokingAdministration struct {
+	dashboard.Administration
+	cache *Cache
+}
+
+// RemoveExternalUser implements dashboard.Administration.
+func (r revokingAdministration) RemoveExternalUser(ctx context.Context, id tenant.ID, email string) (int, error) {
+	defer r.cache.DropTenant(id)
+	return r.Administration.RemoveExternalUser(ctx, id, email)
+}
+
 type revokingGrants struct {
 	oauth.GrantStore
 	access oauth.AccessStore
@@ -76,8 +88,8 @@ func (r revokingGrants) SpendSecret(
 	return r.GrantStore.SpendSecret(ctx, kind, h, check, issued)
 }
 
-// dropHolder looks up the holder of a secret while it exists, and returns the function that drops the holder's tokens: the
-// cached one is another token of the same grant.
+// dropHolder looks up the holder of a secret while it exists, and returns the function that drops the holder's tokens:
+// the cached one is another token of the same grant.
 func (r revokingGrants) dropHolder(ctx context.Context, kind tenant.TokenKind, h tenant.Hash) func() {
 	who, err := r.access.IdentifyHolder(ctx, kind, h)
 	if err != nil {
@@ -107,6 +119,9 @@ func (c Config) revoking() Config {
 	}
 	if c.Access != nil {
 		c.Access = revokingAccess{c.Access, c.Cache}
+	}
+	if c.Administration != nil {
+		c.Administration = revokingAdministration{c.Administration, c.Cache}
 	}
 	if c.OAuth != nil {
 		service := *c.OAuth

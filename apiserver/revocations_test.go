@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
@@ -73,8 +74,11 @@ type revocations struct {
 	tenant.AccessStore
 	oauth.GrantStore
 	account.Store
+	dashboard.Administration
 	who tenant.Identity
 }
+
+func (revocations) RemoveExternalUser(context.Context, tenant.ID, string) (int, error) { return 1, nil }
 
 func (revocations) RevokeUserToken(context.Context, tenant.Scope, string) error { return nil }
 
@@ -111,7 +115,9 @@ func TestRevocationsDropCachedTokens(t *testing.T) {
 	t.Parallel()
 	who := tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: 1}}
 	for name, revoke := range map[string]func(context.Context, Config) error{
-		"created token": func(ctx context.Context, c Config) error { return c.UserTokens.RevokeUserToken(ctx, who.Scope, "id") },
+		"created token": func(ctx context.Context, c Config) error {
+			return c.UserTokens.RevokeUserToken(ctx, who.Scope, "id")
+		},
 		"token": func(ctx context.Context, c Config) error {
 			_, err := c.Access.ReplaceToken(ctx, who.Scope, tenant.Hash{2})
 			return err
@@ -130,6 +136,10 @@ func TestRevocationsDropCachedTokens(t *testing.T) {
 			}
 			return nil
 		},
+		"removed user": func(ctx context.Context, c Config) error {
+			_, err := c.Administration.RemoveExternalUser(ctx, who.Tenant, "ann@example.com")
+			return err
+		},
 		"account": func(ctx context.Context, c Config) error {
 			_, err := c.Accounts.Store.BeginPurge(ctx, who.Scope)
 			return err
@@ -138,8 +148,11 @@ func TestRevocationsDropCachedTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stores := revocations{who: who}
-			c := Config{Cache: NewCache(), UserTokens: stores, Access: stores, Accounts: account.NewService(account.Config{Store: stores}),
-				OAuth: &oauth.Service{Config: oauth.Config{Grants: stores, Access: stores}}}.revoking()
+			c := Config{
+				Cache: NewCache(), UserTokens: stores, Access: stores, Administration: stores,
+				Accounts: account.NewService(account.Config{Store: stores}),
+				OAuth:    &oauth.Service{Config: oauth.Config{Grants: stores, Access: stores}},
+			}.revoking()
 			hash := tenant.Hash{1}
 			_, epoch, _ := c.Cache.get(hash)
 			c.Cache.put(hash, who, epoch)
