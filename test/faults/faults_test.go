@@ -18,6 +18,8 @@ type injector struct {
 	*history
 	begun time.Time
 	wait  sync.WaitGroup // for repairs that take long
+
+	milvusDown sync.Mutex // from a crash of Milvus until it has started
 }
 
 // run injects the plan and repairs everything. Processes that exit are
@@ -131,9 +133,13 @@ func pause(pids []int) func() {
 func (n *injector) restart(f fault) func() {
 	switch {
 	case f.Target == "milvus":
+		if !n.milvusDown.TryLock() { // it is starting
+			return func() {}
+		}
 		_ = n.milvus.Kill()
 		return func() {
 			n.wait.Go(func() {
+				defer n.milvusDown.Unlock()
 				if err := n.milvus.Start(context.Background()); err != nil {
 					n.t.Error(err)
 				}
