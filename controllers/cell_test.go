@@ -212,7 +212,7 @@ func TestCellIsReadyWithItsConnection(t *testing.T) {
 	e, r := setupCellReconciler(t, pinger, nil)
 	e.reconcileCell(t, r)
 	e.expectCell(t, metav1.ConditionTrue, v1alpha1.ReasonConnected, "is reachable")
-	e.updateCell(t, func(c *v1alpha1.Cell) { c.Spec.Milvus.Address = "new.test:19530" })
+	e.updateCell(t, func(c *v1alpha1.Cell) { c.Spec.Milvus.Address = "https://[2001:db8::1]:19530" })
 	e.reconcileCell(t, r)
 	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonConnecting, "mnemo-cells")
 	pinger.loaded = e.connection(t)

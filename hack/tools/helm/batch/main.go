@@ -18,7 +18,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"helm.sh/helm/v3/pkg/chart"
@@ -64,31 +63,32 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	release := chartutil.ReleaseOptions{Name: "mnemo", Namespace: args[1], Revision: 1, IsInstall: true}
-	results := make([]result, len(values))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for i := range next {
-				manifests, err := render(c, schema, values[i], release, &capabilities)
-				results[i].Manifests = manifests
+	// A few renderings wait until all before them are written.
+	results := make([]chan result, len(values))
+	for i := range results {
+		results[i] = make(chan result, 1)
+	}
+	slots := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
+	go func() {
+		for i, v := range values {
+			slots <- struct{}{}
+			go func() {
+				manifests, err := render(c, schema, v, release, &capabilities)
+				r := result{Manifests: manifests}
 				if err != nil {
-					results[i].Error = err.Error()
+					r.Error = err.Error()
 				}
-			}
-		})
-	}
-	for i := range values {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
+				results[i] <- r
+			}()
+		}
+	}()
 	w := bufio.NewWriter(out)
 	e := json.NewEncoder(w)
 	for _, r := range results {
-		if err := e.Encode(r); err != nil {
+		if err := e.Encode(<-r); err != nil {
 			return err
 		}
+		<-slots
 	}
 	return w.Flush()
 }
