@@ -2,22 +2,18 @@ package controllers
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// maxLowered limits the names in the message of condition GenerationLowered.
-const maxLowered = 5
-
-// setGenerationLowered reports generations that are below those of the current credentials, as after an older manifest was
-// applied. The credentials stay valid, and everything else in the manifest is applied, so Ready does not depend on it.
+// setGenerationLowered reports generations below those of the current credentials, as after an older manifest was
+// applied. The credentials stay valid and everything else in the manifest is applied, so Ready does not depend on it.
 func (p *pass) setGenerationLowered() {
 	var lowered []string
 	compare := func(subject, field string, specified, current int64) {
 		if specified = max(specified, 1); specified < current {
-			lowered = append(lowered, fmt.Sprintf("%s of %s is %d, below %d", field, subject, specified, current))
+			lowered = append(lowered, fmt.Sprintf("%s of %s is %d and not %d", field, subject, specified, current))
 		}
 	}
 	for _, u := range p.tenant.Spec.Users {
@@ -34,12 +30,9 @@ func (p *pass) setGenerationLowered() {
 		p.removeCondition(v1alpha1.GenerationLowered)
 		return
 	}
-	if more := len(lowered) - maxLowered; more > 0 {
-		lowered = append(lowered[:maxLowered], fmt.Sprintf("and %d more", more))
-	}
 	p.setCondition(v1alpha1.GenerationLowered, true, v1alpha1.ReasonBelowCurrent,
 		"%s; the current credentials stay valid; set the current generation, or a higher one to replace the credentials",
-		strings.Join(lowered, "; "))
+		listSome(lowered))
 }
 
 // webhookGeneration returns the generation of a webhook's current signing secret, 0 if there is none.

@@ -29,8 +29,10 @@ func TestLoweredGenerationIsReported(t *testing.T) {
 	expectEqual(t, "bob's token", e.expectOneToken(t, "bob"), token)
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	e.expectCondition(t, v1alpha1.Suspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "")
-	e.expectCondition(t, v1alpha1.GenerationLowered, metav1.ConditionTrue, v1alpha1.ReasonBelowCurrent, "tokenGeneration of user bob is 2, below 3")
-	e.expectCondition(t, v1alpha1.GenerationLowered, metav1.ConditionTrue, v1alpha1.ReasonBelowCurrent, "tokenGeneration of application bot is 1, below 2")
+	e.expectCondition(t, v1alpha1.GenerationLowered, metav1.ConditionTrue, v1alpha1.ReasonBelowCurrent,
+		"tokenGeneration of user bob is 2 and not 3")
+	e.expectCondition(t, v1alpha1.GenerationLowered, metav1.ConditionTrue, v1alpha1.ReasonBelowCurrent,
+		"tokenGeneration of application bot is 1 and not 2")
 	e.expectReconciled(t)
 	expectEqual(t, "generation of bob's token", e.tenant(t).Status.Users[1].TokenGeneration, int64(3))
 
