@@ -88,6 +88,7 @@ func (r *Runner) Run(ctx context.Context, a Args) (again time.Duration, err erro
 		return 0, nil
 	case errors.Is(err, ErrLeaseLost):
 		log.WarnContext(ctx, "import lease lost", "error", err)
+		r.release(ctx, run, false, log)
 		return r.Lease, nil
 	}
 	if errors.Is(err, errTurnOver) {
@@ -142,13 +143,29 @@ func (r *Runner) renew(ctx context.Context, run Run) error {
 	}
 }
 
-// release releases the import, so that no worker waits for the lease to expire.
+// release releases the import, so that no worker waits for the lease to expire, and the worker does not count as killed. It
+// waits for an unavailable store unless the process shuts down.
 func (r *Runner) release(ctx context.Context, run Run, failed bool, log *slog.Logger) {
+	for {
+		err := r.releaseOnce(ctx, run, failed)
+		if err == nil {
+			return
+		}
+		log.WarnContext(ctx, "import not released", "error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.Stop:
+			return
+		case <-time.After(resumeDelay):
+		}
+	}
+}
+
+func (r *Runner) releaseOnce(ctx context.Context, run Run, failed bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	if err := r.Leases.Release(ctx, run, failed); err != nil {
-		log.WarnContext(ctx, "import not released; its lease will expire", "error", err)
-	}
+	return r.Leases.Release(ctx, run, failed)
 }
 
 // work does the remaining work of an import.

@@ -529,26 +529,29 @@ func (q *Queries) ReadChunk(ctx context.Context, arg ReadChunkParams) ([]byte, e
 }
 
 const releaseImport = `-- name: ReleaseImport :exec
-update imports set leased_until = null, worker = null, attempts = greatest(0, attempts - case when $1::boolean then 0 else 1 end)
-where tenant_id = $2 and user_id = $3 and id = $4 and worker = $5 and status = 'running'
+update imports set attempts = greatest(0, attempts - case when $1::boolean then 0 else 1 end),
+    killed = greatest(0, killed - case when worker = $2 then 0 else 1 end),
+    leased_until = case when worker = $2 then null else leased_until end,
+    worker = case when worker = $2 then null else worker end
+where tenant_id = $3 and user_id = $4 and id = $5 and status = 'running'
 `
 
 type ReleaseImportParams struct {
 	Failed   bool
+	Worker   *string
 	TenantID string
 	UserID   int64
 	ID       string
-	Worker   *string
 }
 
-// Only failed attempts count.
+// Only failed attempts count. If another worker has claimed the import, it counted this one, which is alive, as killed.
 func (q *Queries) ReleaseImport(ctx context.Context, arg ReleaseImportParams) error {
 	_, err := q.db.Exec(ctx, releaseImport,
 		arg.Failed,
+		arg.Worker,
 		arg.TenantID,
 		arg.UserID,
 		arg.ID,
-		arg.Worker,
 	)
 	return err
 }

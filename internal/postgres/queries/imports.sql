@@ -43,9 +43,12 @@ where tenant_id = @tenant_id and user_id = @user_id and id = @id and worker = @w
 select imports_wait();
 
 -- name: ReleaseImport :exec
--- Only failed attempts count.
-update imports set leased_until = null, worker = null, attempts = greatest(0, attempts - case when @failed::boolean then 0 else 1 end)
-where tenant_id = @tenant_id and user_id = @user_id and id = @id and worker = @worker and status = 'running';
+-- Only failed attempts count. If another worker has claimed the import, it counted this one, which is alive, as killed.
+update imports set attempts = greatest(0, attempts - case when @failed::boolean then 0 else 1 end),
+    killed = greatest(0, killed - case when worker = @worker then 0 else 1 end),
+    leased_until = case when worker = @worker then null else leased_until end,
+    worker = case when worker = @worker then null else worker end
+where tenant_id = @tenant_id and user_id = @user_id and id = @id and status = 'running';
 
 -- name: SetImportContent :execrows
 update imports set platform = @platform, total = @total, warnings = @warnings, version = version + 1
