@@ -18,6 +18,9 @@ func (s *Server) address(c *fiber.Ctx) string {
 		return ""
 	}
 	addr = addr.Unmap()
+	if !s.trusts(addr) {
+		s.warnOfProxy(c, addr)
+	}
 	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
 	hops := strings.Split(string(bytes.Join(lines, []byte(","))), ",")
 	for i := len(hops) - 1; i >= 0 && s.trusts(addr); i-- {
@@ -40,6 +43,21 @@ func (s *Server) address(c *fiber.Ctx) string {
 	}
 	return network.String()
 }
+
+// warnOfProxy logs, once per process, that a proxy that is not trusted forwards requests.
+func (s *Server) warnOfProxy(c *fiber.Ctx, addr netip.Addr) {
+	header := &c.Request().Header
+	if len(header.Peek(fiber.HeaderXForwardedFor)) == 0 && len(header.Peek(headerForwarded)) == 0 {
+		return
+	}
+	s.warnedOfProxy.Do(func() {
+		s.Log.WarnContext(c.UserContext(), "requests are forwarded by a proxy that is not trusted: all of its clients share one limit of sign-ins; "+
+			"add its network to api.trustedProxies (MNEMO_TRUSTED_PROXIES) if it is yours", "proxy", addr.String())
+	})
+}
+
+// headerForwarded is the standard form of X-Forwarded-For (RFC 7239).
+const headerForwarded = "Forwarded"
 
 func (s *Server) trusts(addr netip.Addr) bool {
 	for _, p := range s.TrustedProxies {

@@ -1,7 +1,9 @@
 package apiserver
 
 import (
+	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
@@ -31,10 +33,40 @@ func TestAddress(t *testing.T) {
 		for _, line := range tt.forwarded {
 			c.Request().Header.Add("X-Forwarded-For", line)
 		}
-		s := &Server{Config: Config{TrustedProxies: tt.trusted}}
+		s := &Server{Config: Config{TrustedProxies: tt.trusted, Log: slog.New(slog.DiscardHandler)}}
 		if got := s.address(c); got != tt.want {
 			t.Errorf("%s: address %s, want %s", name, got, tt.want)
 		}
 		app.ReleaseCtx(c)
+	}
+}
+
+// An administrator who forgets to trust the ingress reads why all clients share a limit, once.
+func TestUntrustedProxyIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		trusted, header string
+		want            int
+	}{
+		"X-Forwarded-For":   {"10.0.0.0/8", "X-Forwarded-For", 1},
+		"Forwarded":         {"10.0.0.0/8", "Forwarded", 1},
+		"no proxy":          {"10.0.0.0/8", "X-Other", 0},
+		"a trusted address": {"0.0.0.0/32", "X-Forwarded-For", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log journal
+			s := &Server{Config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix(tt.trusted)}, Log: slog.New(slog.NewTextHandler(&log, nil))}}
+			app := fiber.New()
+			for range 2 {
+				c := app.AcquireCtx(&fasthttp.RequestCtx{}) // from 0.0.0.0
+				c.Request().Header.Set(tt.header, "192.0.2.1")
+				s.address(c)
+				app.ReleaseCtx(c)
+			}
+			if got := strings.Count(log.String(), "api.trustedProxies (MNEMO_TRUSTED_PROXIES)"); got != tt.want {
+				t.Errorf("%d warnings, want %d:\n%s", got, tt.want, &log)
+			}
+		})
 	}
 }

@@ -115,9 +115,11 @@ type Server struct {
 	// stopping is closed when Shutdown begins, to end event streams.
 	stopping chan struct{}
 	exports  *exports
-	feeds    *feeds
-	closing  context.Context // of responses that outlive their handlers
-	close    func()
+	// warnedOfProxy limits the warning of a proxy that is not trusted to one.
+	warnedOfProxy sync.Once
+	feeds         *feeds
+	closing       context.Context // of responses that outlive their handlers
+	close         func()
 
 	mu        sync.Mutex
 	stopped   bool

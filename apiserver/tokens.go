@@ -89,7 +89,7 @@ type createdTokenBody struct {
 var docCreateToken = doc{
 	id: "createToken", tag: tagTokens, summary: "Create a token", access: tenant.AccessTokens,
 	description: "The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. " +
-		"A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, " +
+		"It stays valid when that token is revoked: revoke it as well. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, " +
 		"a retry returns 409: revoke that token and create another.",
 	request:  example(`{"name":"Laptop","scopes":["read","write"],"expiresAt":"2126-11-03T09:00:00Z"}`),
 	response: example(`{` + exampleToken + `,"expiresAt":"2126-11-03T09:00:00.000Z","token":"mn_EXAMPLE"}`),

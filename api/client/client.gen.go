@@ -2208,7 +2208,7 @@ type ClientInterface interface {
 
 	// CreateTokenWithBody Create a token
 	//
-	// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
+	// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. It stays valid when that token is revoked: revoke it as well. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
 	//
 	// Scope: `admin` of a user's token.
 	//
@@ -2219,7 +2219,7 @@ type ClientInterface interface {
 
 	// CreateToken Create a token
 	//
-	// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
+	// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. It stays valid when that token is revoked: revoke it as well. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
 	//
 	// Scope: `admin` of a user's token.
 	//
@@ -3226,7 +3226,7 @@ func (c *Requests) ListTokens(ctx context.Context, reqEditors ...RequestEditorFn
 
 // CreateTokenWithBody Create a token
 //
-// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
+// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. It stays valid when that token is revoked: revoke it as well. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
 //
 // Scope: `admin` of a user's token.
 //
@@ -3247,7 +3247,7 @@ func (c *Requests) CreateTokenWithBody(ctx context.Context, contentType string, 
 
 // CreateToken Create a token
 //
-// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
+// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. It stays valid when that token is revoked: revoke it as well. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
 //
 // Scope: `admin` of a user's token.
 //

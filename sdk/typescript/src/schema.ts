@@ -563,7 +563,7 @@ export interface paths {
         put?: never;
         /**
          * Create a token
-         * @description The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
+         * @description The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. It stays valid when that token is revoked: revoke it as well. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
          *
          *     Scope: `admin` of a user's token.
          */
