@@ -4,7 +4,7 @@ import unittest
 
 from anthropic.lib.tools import ToolError
 
-from mnemo import Mnemo
+from mnemo import AsyncMnemo, Mnemo, MnemoError
 from mnemo.integrations.anthropic import MnemoMemoryTool
 
 NOTES = "/memories/notes.md"
@@ -65,6 +65,10 @@ class MemoryToolTest(unittest.TestCase):
                 self.call("create", path=path, file_text="x")
         with self.assertRaisesRegex(ToolError, "Cannot delete"):
             self.call("delete", path="/memories")
+
+    def test_the_other_kind_of_client(self):
+        with self.assertRaisesRegex(MnemoError, "client must be Mnemo, not AsyncMnemo"):
+            MnemoMemoryTool(AsyncMnemo("http://test", "mn_key"))
 
 
 if __name__ == "__main__":

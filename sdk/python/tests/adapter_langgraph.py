@@ -6,7 +6,7 @@ import unittest
 from langgraph.graph import START, StateGraph
 from langgraph.store.base import BaseStore
 
-from mnemo import Mnemo
+from mnemo import AsyncMnemo, Mnemo, MnemoError
 from mnemo.integrations.langgraph import MnemoStore
 
 ALICE, BOB = ("users", "Alice"), ("users", "alice")
@@ -96,6 +96,10 @@ class LangGraphTest(unittest.TestCase):
         graph.add_edge(START, "remember")
         result = graph.compile(store=self.store).invoke({"text": "Plays the cello"})
         self.assertEqual(result["text"], "Plays the cello")
+
+    def test_the_other_kind_of_client(self):
+        with self.assertRaisesRegex(MnemoError, "client must be Mnemo, not AsyncMnemo"):
+            MnemoStore(AsyncMnemo("http://test", "mn_key"))
 
 
 if __name__ == "__main__":

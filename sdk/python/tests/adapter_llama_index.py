@@ -5,7 +5,7 @@ import unittest
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import Memory
 
-from mnemo import AsyncMnemo, Mnemo
+from mnemo import AsyncMnemo, Mnemo, MnemoError
 from mnemo.integrations.llama_index import MnemoMemoryBlock, MnemoRetriever
 
 
@@ -37,6 +37,10 @@ class LlamaIndexTest(unittest.IsolatedAsyncioTestCase):
         self.assertIn("allergic to peanuts", prompt)
         self.assertNotIn("Noted.", prompt)
         self.sync.memories.delete_many([m.id for m in self.sync.memories.list()])
+
+    async def test_the_other_kind_of_client(self):
+        with self.assertRaisesRegex(MnemoError, "client must be AsyncMnemo, not Mnemo"):
+            MnemoMemoryBlock(Mnemo("http://test", "mn_key"))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from unittest import mock
 
 from agents.memory import Session
 
-from mnemo import APIConnectionError, AsyncMnemo
+from mnemo import APIConnectionError, AsyncMnemo, Mnemo, MnemoError
 from mnemo.integrations.openai_agents import MnemoSession
 
 ITEMS = [
@@ -99,6 +99,10 @@ class SessionTest(unittest.IsolatedAsyncioTestCase):
         await self.session.add_items([{"role": "user", "content": "My sister Ana studies violin in Porto."}])
         recalled = await self.client.chats.recall("where does my sister study")
         self.assertIn("Porto", recalled.content)
+
+    async def test_the_other_kind_of_client(self):
+        with self.assertRaisesRegex(MnemoError, "client must be AsyncMnemo, not Mnemo"):
+            MnemoSession("s", Mnemo("http://test", "mn_key"))
 
 
 if __name__ == "__main__":

@@ -73,6 +73,18 @@ class RetryTest(unittest.TestCase):
         self.assertEqual(client.chats.ingest(messages).import_id, "i1")
         self.assertEqual(len(server.requests), 3)
 
+    def test_skip_invalid_of_an_import(self):
+        server, client = self.serve(*[(503, {}, "{}")] * 2, max_retries=0)
+        for skip_invalid in (False, True):
+            with self.assertRaises(mnemo.UnavailableError):
+                client.imports.create(b"{}", skip_invalid=skip_invalid)
+        self.assertEqual([b'name="skipInvalid"' in body for _, body in server.requests], [False, True])
+
+    def test_follow_does_not_repeat_forever_without_events(self):
+        _, client = self.serve((200, {}, "{}"), (200, {}, ": heartbeat"), max_retries=1)
+        with self.assertRaisesRegex(mnemo.APIConnectionError, "the stream of events ended"):
+            list(client.imports.follow("i1"))
+
     def test_one_idempotency_key_for_all_attempts(self):
         server, client = self.serve("close", (503, {"Retry-After": "0"}, "{}"), (429, {"Retry-After": "0"}, "{}"), (200, {}, CREATED))
         self.assertEqual(client.memories.create("text").memory_id, "m1")

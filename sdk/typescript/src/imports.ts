@@ -8,29 +8,34 @@ import type { Import, Schemas, StartedFile, StartedImport } from "./types.js";
 /** Milliseconds without data after which a stream of events is broken: the server sends a heartbeat every 15 seconds. */
 const longestSilence = 45_000;
 
+export interface ImportOptions {
+  platform?: string | undefined;
+  /** Restores an export of Mnemo without its invalid lines, which a warning of the import names. */
+  skipInvalid?: boolean | undefined;
+  idempotencyKey?: string | undefined;
+}
+
 /** Imports of chat exports. */
 export class Imports {
   constructor(private readonly transport: Transport) {}
 
   /** Uploads an export of an assistant or of Mnemo. The server continues with the import. */
-  create(file: Blob, options: Optional<{ platform: string; name: string; idempotencyKey: string }> = {}): Promise<StartedImport> {
+  create(file: Blob, options: ImportOptions & Optional<{ name: string }> = {}): Promise<StartedImport> {
     return this.#create([{ file, name: options.name }], options);
   }
 
   /** Uploads up to 10 exports in one request, all or none. Each has an import of its own. */
   async createMany(
     files: { file: Blob; name?: string | undefined }[],
-    options: Optional<{ platform: string; idempotencyKey: string }> = {},
+    options: ImportOptions = {},
   ): Promise<StartedFile[]> {
     return (await this.#create(files, options)).imports;
   }
 
-  #create(
-    files: { file: Blob; name?: string | undefined }[],
-    options: Optional<{ platform: string; idempotencyKey: string }>,
-  ): Promise<StartedImport> {
+  #create(files: { file: Blob; name?: string | undefined }[], options: ImportOptions): Promise<StartedImport> {
     const form = new FormData();
     if (options.platform) form.set("platform", options.platform);
+    if (options.skipInvalid) form.set("skipInvalid", "true");
     files.forEach(({ file, name }, i) => form.append(i ? "files" : "file", file, name ?? nameOf(file)));
     return this.transport.call({
       method: "POST",
@@ -61,6 +66,7 @@ export class Imports {
       const headers: Record<string, string> = last ? { "Last-Event-ID": last } : {};
       const body = await this.transport.send({ method: "GET", path: `${importPath(importId)}/events`, headers, idle: longestSilence });
       if (!body) return; // 204: nothing follows
+      let interruption = new APIConnectionError("the stream of events ended");
       try {
         for await (const event of readEvents(body)) {
           const status = JSON.parse(event.data) as Import;
@@ -70,10 +76,11 @@ export class Imports {
         }
       } catch (e) {
         if (!(e instanceof APIConnectionError)) throw e;
-        const pause = this.transport.delay(failures++);
-        if (pause === undefined) throw e;
-        await sleep(pause);
+        interruption = e;
       }
+      const pause = this.transport.delay(failures++);
+      if (pause === undefined) throw interruption;
+      await sleep(pause);
     }
   }
 

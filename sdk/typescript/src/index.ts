@@ -16,6 +16,7 @@ export {
   UnavailableError,
 } from "./errors.js";
 export type { IngestOptions, ListOptions, Message } from "./chats.js";
+export type { ImportOptions } from "./imports.js";
 export type { CreateOptions, Filter, ListMemoriesOptions, MemoryChanges, SearchOptions } from "./memories.js";
 export type { Options } from "./transport.js";
 export type * from "./types.js";

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -13,13 +14,14 @@ import httpx
 from pydantic import BaseModel
 
 from ._upload import Upload
-from .errors import APIConnectionError, APIError, APITimeoutError, MnemoError, error_for
+from .errors import APIConnectionError, APIError, APITimeoutError, MnemoError, error_for, reason
 
 M = TypeVar("M", bound=BaseModel)
 
 _RETRIED = frozenset({408, 429, 502, 503, 504})
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 8.0
 _LONGEST_RETRY_AFTER = 120.0
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 @dataclass
@@ -81,14 +83,14 @@ def decode(model: type[M], response: httpx.Response) -> M:
     try:
         return model.model_validate_json(response.content)
     except ValueError as e:
-        raise MnemoError(f"unexpected response to {response.request.url}: {e}") from e
+        raise MnemoError(f"unexpected response to {response.request.url}: {reason(e)}") from e
 
 
 def error_of(response: httpx.Response) -> APIError:
     """Returns the error of a response whose body was read."""
     try:
         body = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):  # a proxy responded
         body = {}
     return error_for(
         response.status_code,
@@ -98,7 +100,7 @@ def error_of(response: httpx.Response) -> APIError:
     )
 
 
-def connection_error(url: str, e: httpx.TransportError) -> MnemoError:
+def connection_error(url: str, e: httpx.RequestError) -> MnemoError:
     """Returns the error of a request without a response."""
     if isinstance(e, httpx.TimeoutException):
         return APITimeoutError(f"{url} did not respond in time ({type(e).__name__})")
@@ -106,10 +108,8 @@ def connection_error(url: str, e: httpx.TransportError) -> MnemoError:
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    try:
-        return float(response.headers["Retry-After"])
-    except (KeyError, ValueError):
-        return None
+    value = response.headers.get("Retry-After", "")
+    return float(value) if _SECONDS.fullmatch(value) else None
 
 
 def delay(call: Call, attempt: int, max_retries: int, response: httpx.Response | None) -> float | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from . import models
 
 
@@ -43,7 +45,7 @@ class APIError(MnemoError):
         #: Seconds to wait before the next attempt, if the server said so.
         self.retry_after = retry_after
         #: The ids that a bulk update rejected.
-        self.rejected_ids: list[str] = list(body.get("rejectedIds") or [])
+        self.rejected_ids: list[str] = _texts(body.get("rejectedIds"))
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -104,3 +106,20 @@ def error_for(status: int, body: Mapping[str, Any], request_id: str | None, retr
     """Returns the error of a response."""
     kind = _BY_CODE.get(str(body.get("code"))) or _BY_STATUS.get(status, APIError)
     return kind(status, body, request_id, retry_after)
+
+
+def _texts(value: Any) -> list[str]:
+    """Returns the texts of a list, and nothing for any other value."""
+    return [str(text) for text in value] if isinstance(value, list) else []
+
+
+def reason(e: Exception) -> str:
+    """Returns the message of an error, without the values that it repeats."""
+    if isinstance(e, ValidationError):
+        errors = e.errors(include_url=False, include_context=False, include_input=False)
+        return "; ".join(f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in errors)
+    if isinstance(e, KeyError):
+        return f"{e} is missing"
+    if isinstance(e, RecursionError):
+        return "the value or the response is nested too deeply"
+    return str(e) or type(e).__name__

@@ -7,9 +7,11 @@ import httpx
 
 from .. import models
 from .._call import Call, connection_error
+from .._guard import guarded
 from .transport import AsyncTransport
 
 
+@guarded
 class AsyncAccount:
     """All data of the user."""
 
@@ -29,7 +31,7 @@ class AsyncAccount:
         try:
             async for chunk in response.aiter_bytes():
                 file.write(chunk)
-        except httpx.TransportError as e:
+        except httpx.RequestError as e:
             raise connection_error(self._transport.config.url, e) from e
         finally:
             await response.aclose()

@@ -6,6 +6,7 @@ from pydantic import RootModel
 
 from .. import models
 from .._call import Call, path
+from .._guard import guarded
 from .transport import AsyncTransport
 
 
@@ -13,6 +14,7 @@ class _Buckets(RootModel[List[models.Bucket]]):
     pass
 
 
+@guarded
 class AsyncBuckets:
     """Groups of memories."""
 

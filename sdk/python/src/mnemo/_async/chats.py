@@ -7,12 +7,14 @@ from typing import List, Literal
 from .. import models
 from .._call import Call, decode, listed, path
 from .._conversation import Message, ingest_request
+from .._guard import guarded
 from ..errors import ImportFailedError, MnemoError, failure_of
 from .transport import AsyncTransport
 
 _CHATS = "/api/chat-history/chats"
 
 
+@guarded
 class AsyncChats:
     """Conversations."""
 

@@ -10,6 +10,8 @@ import httpx
 from .. import models
 from .._call import Call
 from .._config import Config
+from .._guard import guarded
+from ..errors import MnemoError
 from .account import AsyncAccount
 from .buckets import AsyncBuckets
 from .chats import AsyncChats
@@ -18,6 +20,7 @@ from .memories import AsyncMemories
 from .transport import AsyncTransport
 
 
+@guarded
 class AsyncMnemo:
     """A client of a Mnemo server.
 
@@ -35,6 +38,8 @@ class AsyncMnemo:
         max_retries: int = 4,
         http_client: httpx.AsyncClient | None = None,
     ) -> None:
+        if not isinstance(http_client, (httpx.AsyncClient, type(None))):
+            raise MnemoError(f"http_client must be a httpx.AsyncClient, not {type(http_client).__name__}")
         config = Config.load(url, api_key, user, timeout, max_retries)
         self._owned = http_client is None
         self._use(AsyncTransport(config, http_client or httpx.AsyncClient()))

@@ -10,15 +10,16 @@ import httpx
 from .. import models
 from .._call import Call, connection_error, delay, path
 from .._events import Event, EventReader
+from .._guard import guarded
 from .._upload import FileSource, Upload
 from ..errors import failure_of
 from .transport import AsyncTransport
-
 
 #: Seconds without data after which a stream of events is broken: the server sends a heartbeat every 15 seconds.
 _LONGEST_SILENCE = 45.0
 
 
+@guarded
 class AsyncImports:
     """Imports of chat exports."""
 
@@ -26,21 +27,36 @@ class AsyncImports:
         self._transport = transport
 
     async def create(
-        self, file: FileSource, *, platform: str | None = None, idempotency_key: str | None = None
+        self,
+        file: FileSource,
+        *,
+        platform: str | None = None,
+        skip_invalid: bool = False,
+        idempotency_key: str | None = None,
     ) -> models.StartedImport:
-        """Uploads an export of an assistant or of Mnemo. The server continues with the import."""
-        return await self._create([file], platform, idempotency_key)
+        """Uploads an export of an assistant or of Mnemo. The server continues with the import.
+
+        With skip_invalid, an export of Mnemo is restored without its invalid lines, which a warning of the import names.
+        """
+        return await self._create([file], platform, skip_invalid, idempotency_key)
 
     async def create_many(
-        self, files: Sequence[FileSource], *, platform: str | None = None, idempotency_key: str | None = None
+        self,
+        files: Sequence[FileSource],
+        *,
+        platform: str | None = None,
+        skip_invalid: bool = False,
+        idempotency_key: str | None = None,
     ) -> List[models.StartedFile]:
         """Uploads up to 10 exports in one request, all or none. Each has an import of its own."""
-        return (await self._create(files, platform, idempotency_key)).imports
+        return (await self._create(files, platform, skip_invalid, idempotency_key)).imports
 
     async def _create(
-        self, files: Sequence[FileSource], platform: str | None, idempotency_key: str | None
+        self, files: Sequence[FileSource], platform: str | None, skip_invalid: bool, idempotency_key: str | None
     ) -> models.StartedImport:
         form = {} if platform is None else {"platform": platform}
+        if skip_invalid:
+            form["skipInvalid"] = "true"
         uploads: List[Upload] = []
         try:
             uploads.extend(map(Upload, files))
@@ -72,6 +88,7 @@ class AsyncImports:
             if last_id:
                 call.headers["Last-Event-ID"] = last_id
             response = await self._transport.stream(call)
+            interruption: httpx.TransportError = httpx.RemoteProtocolError("the stream of events ended")
             try:
                 settled = response.status_code == 204
                 async for event in _events(response):
@@ -79,13 +96,15 @@ class AsyncImports:
                     last_id, failures, settled = event.id, 0, _settled(status)
                     yield status
             except httpx.TransportError as e:
-                pause = delay(call, failures, self._transport.config.max_retries, None)
-                if pause is None:
-                    raise connection_error(self._transport.config.url, e) from e
-                failures += 1
-                await anyio.sleep(pause)
+                interruption = e
             finally:
                 await response.aclose()
+            if not settled:
+                pause = delay(call, failures, self._transport.config.max_retries, None)
+                if pause is None:
+                    raise connection_error(self._transport.config.url, interruption) from interruption
+                failures += 1
+                await anyio.sleep(pause)
 
     async def wait(self, import_id: str, *, indexed: bool = False) -> models.Import:
         """Waits until an import is done: its conversations are found by keyword, or with indexed also by meaning.

@@ -6,11 +6,14 @@ from typing import Any, Dict, List
 
 from .. import models
 from .._call import Call, listed, path
+from .._guard import guarded
+from ..errors import MnemoError
 from .transport import AsyncTransport
 
 Filter = Dict[str, Any]
 
 
+@guarded
 class AsyncMemories:
     """Short texts about a user."""
 
@@ -162,4 +165,7 @@ def _json(filter: Filter | None) -> str | None:
 
 
 def _bucket(bucket: int | str | None) -> int | None:
-    return None if bucket is None else int(bucket)
+    try:
+        return None if bucket is None else int(bucket)
+    except ValueError:
+        raise MnemoError(f"bucket must be the id of a bucket, not {bucket!r}") from None

@@ -29,7 +29,7 @@ class AsyncTransport:
         response = await self.stream(call)
         try:
             await response.aread()
-        except httpx.TransportError as e:
+        except httpx.RequestError as e:
             raise connection_error(self.config.url, e) from e
         finally:
             await response.aclose()

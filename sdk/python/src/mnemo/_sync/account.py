@@ -8,9 +8,11 @@ import httpx
 
 from .. import models
 from .._call import Call, connection_error
+from .._guard import guarded
 from .transport import Transport
 
 
+@guarded
 class Account:
     """All data of the user."""
 
@@ -30,7 +32,7 @@ class Account:
         try:
             for chunk in response.iter_bytes():
                 file.write(chunk)
-        except httpx.TransportError as e:
+        except httpx.RequestError as e:
             raise connection_error(self._transport.config.url, e) from e
         finally:
             response.close()

@@ -7,6 +7,7 @@ from pydantic import RootModel
 
 from .. import models
 from .._call import Call, path
+from .._guard import guarded
 from .transport import Transport
 
 
@@ -14,6 +15,7 @@ class _Buckets(RootModel[List[models.Bucket]]):
     pass
 
 
+@guarded
 class Buckets:
     """Groups of memories."""
 

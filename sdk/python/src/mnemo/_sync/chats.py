@@ -8,12 +8,14 @@ from typing import List, Literal
 from .. import models
 from .._call import Call, decode, listed, path
 from .._conversation import Message, ingest_request
+from .._guard import guarded
 from ..errors import ImportFailedError, MnemoError, failure_of
 from .transport import Transport
 
 _CHATS = "/api/chat-history/chats"
 
 
+@guarded
 class Chats:
     """Conversations."""
 

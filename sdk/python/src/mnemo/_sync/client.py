@@ -11,6 +11,8 @@ import httpx
 from .. import models
 from .._call import Call
 from .._config import Config
+from .._guard import guarded
+from ..errors import MnemoError
 from .account import Account
 from .buckets import Buckets
 from .chats import Chats
@@ -19,6 +21,7 @@ from .memories import Memories
 from .transport import Transport
 
 
+@guarded
 class Mnemo:
     """A client of a Mnemo server.
 
@@ -36,6 +39,8 @@ class Mnemo:
         max_retries: int = 4,
         http_client: httpx.Client | None = None,
     ) -> None:
+        if not isinstance(http_client, (httpx.Client, type(None))):
+            raise MnemoError(f"http_client must be a httpx.Client, not {type(http_client).__name__}")
         config = Config.load(url, api_key, user, timeout, max_retries)
         self._owned = http_client is None
         self._use(Transport(config, http_client or httpx.Client()))

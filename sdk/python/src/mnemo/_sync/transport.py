@@ -30,7 +30,7 @@ class Transport:
         response = self.stream(call)
         try:
             response.read()
-        except httpx.TransportError as e:
+        except httpx.RequestError as e:
             raise connection_error(self.config.url, e) from e
         finally:
             response.close()

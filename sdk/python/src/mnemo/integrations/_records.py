@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from .. import ConflictError, Mnemo, NotFoundError, models
+from ._client import require
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Records:
     """
 
     def __init__(self, client: Mnemo, bucket: str) -> None:
-        self._client = client
+        self._client = require(Mnemo, client)
         self._name = bucket
 
     def _bucket(self) -> str | None:

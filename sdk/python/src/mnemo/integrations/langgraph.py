@@ -22,6 +22,7 @@ from langgraph.store.base import (
 )
 
 from .. import Mnemo
+from ._client import require
 from ._records import Record, Records
 
 _LONGEST_SEARCH = 1000
@@ -36,7 +37,7 @@ class MnemoStore(BaseStore):
     """
 
     def __init__(self, client: Mnemo, *, prefix: str = "langgraph") -> None:
-        self._client = client
+        self._client = require(Mnemo, client)
         self._prefix = prefix + "/"
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:

@@ -12,6 +12,7 @@ from llama_index.core.memory import BaseMemoryBlock
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from .. import AsyncMnemo, Mnemo, models
+from ._client import require
 
 
 class MnemoRetriever(BaseRetriever):
@@ -19,8 +20,8 @@ class MnemoRetriever(BaseRetriever):
 
     def __init__(self, client: Mnemo, async_client: AsyncMnemo | None = None, *, limit: int = 10) -> None:
         super().__init__()
-        self._client = client
-        self._async_client = async_client
+        self._client = require(Mnemo, client)
+        self._async_client = None if async_client is None else require(AsyncMnemo, async_client)
         self._limit = limit
 
     def _retrieve(self, query_bundle: QueryBundle) -> List[NodeWithScore]:
@@ -41,7 +42,7 @@ class MnemoMemoryBlock(BaseMemoryBlock[str]):
 
     def __init__(self, client: AsyncMnemo, **fields: Any) -> None:
         super().__init__(**fields)
-        self._client = client
+        self._client = require(AsyncMnemo, client)
 
     async def _aget(self, messages: Optional[List[ChatMessage]] = None, **block_kwargs: Any) -> str:
         asked = next((m.content for m in reversed(messages or []) if m.role == MessageRole.USER and m.content), None)

@@ -10,6 +10,7 @@ from agents import TResponseInputItem
 from agents.memory import SessionABC, SessionSettings
 
 from .. import AsyncMnemo, models
+from ._client import require
 
 _ROLES = ("user", "assistant", "system")
 
@@ -30,7 +31,7 @@ class MnemoSession(SessionABC):
     ) -> None:
         self.session_id = session_id
         self.session_settings = session_settings
-        self._client = client
+        self._client = require(AsyncMnemo, client)
         self._platform = platform
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
