@@ -11,8 +11,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mnemo-dev/mnemo/apiserver/jsontype"
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
@@ -22,20 +25,12 @@ func decodeJSON(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return errors.New("the body must be valid UTF-8")
 	}
-	err := json.Unmarshal(data, v)
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		given, _, _ := strings.Cut(e.Value, " ")
-		if e.Field == "" {
-			return fault.New(fault.Invalid, "the body must be %s, not %s", jsontype.Name(e.Type), article(given))
-		}
-		field, want := cmp.Or(pathTo(data, e.Offset), e.Field), jsontype.Name(e.Type)
-		if want == article(given) { // such as 1e400
-			return fault.New(fault.Invalid, "%s is out of range", field)
-		}
-		return fault.New(fault.Invalid, "%s must be %s, not %s", field, want, article(given))
+	err := exactjson.Unmarshal(data, v)
+	if e, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		return mistyped(data, e)
 	}
-	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fault.New(fault.Invalid, "invalid JSON at byte %d", e.Offset)
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return fault.New(fault.Invalid, "invalid JSON at byte %d", e.ByteOffset)
 	}
 	if err == nil {
 		if at := loneSurrogate(data); at >= 0 {
@@ -46,11 +41,28 @@ func decodeJSON(data []byte, v any) error {
 	return err
 }
 
+// mistyped is the error for a value that does not have the type of its field.
+func mistyped(data []byte, e *jsonv2.SemanticError) error {
+	given, expected := article(jsonType([]byte{byte(e.JSONKind)})), e.GoType
+	if own, ok := errors.AsType[*json.UnmarshalTypeError](e.Err); ok { // of an UnmarshalJSON
+		given, expected = article(own.Value), own.Type
+	}
+	want := jsontype.Name(expected)
+	switch field := exactjson.Path(data, e.ByteOffset+1); {
+	case e.JSONPointer == "":
+		return fault.New(fault.Invalid, "the body must be %s, not %s", want, given)
+	case want == given: // such as 1e400
+		return fault.New(fault.Invalid, "%s is out of range", field)
+	default:
+		return fault.New(fault.Invalid, "%s must be %s, not %s", field, want, given)
+	}
+}
+
 // unpairedSurrogate is the error for a surrogate at an offset, which names the field.
-// encoding/json would store U+FFFD instead.
+// Decoding would store U+FFFD instead.
 func unpairedSurrogate(data []byte, at int) error {
 	return fault.New(fault.Invalid, "%s must not contain the unpaired surrogate \\%s",
-		cmp.Or(pathTo(data, int64(at)+1), "the body"), data[at+1:at+6])
+		cmp.Or(exactjson.Path(data, int64(at)+1), "the body"), data[at+1:at+6])
 }
 
 func article(jsonType string) string {

@@ -7,18 +7,19 @@ import (
 	"strings"
 
 	"github.com/mnemo-dev/mnemo/apiserver/jsontype"
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
 // rejectNulls returns an Invalid error if an array in the document decoded into v
-// contains null, which encoding/json decodes as an empty item. A null member
+// contains null, which decodes as an empty item. A null member
 // counts as absent, and unknown members are ignored.
 func rejectNulls(data []byte, v any) error {
 	if !bytes.Contains(data, []byte("null")) {
 		return nil
 	}
 	if at, item := nullItem(data, reflect.TypeOf(v)); item != nil {
-		return fault.New(fault.Invalid, "%s must be %s, not null", pathTo(data, int64(at)+1), jsontype.Name(item))
+		return fault.New(fault.Invalid, "%s must be %s, not null", exactjson.Path(data, int64(at)+1), jsontype.Name(item))
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ func (w *walker) nothing(at int) bool {
 	return w.null(at, w.next)
 }
 
-// hasMembers reports whether encoding/json decodes an object into the fields of t.
+// hasMembers reports whether an object is decoded into the fields of t.
 func hasMembers(t reflect.Type) bool {
 	return t != nil && t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
@@ -155,7 +156,7 @@ func member(t reflect.Type, quoted []byte) reflect.Type {
 	}
 	for i := range t.NumField() {
 		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if tag != "" && strings.EqualFold(tag, name) { // as encoding/json does
+		if tag != "" && tag == name {
 			return t.Field(i).Type
 		}
 	}

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"encoding/json"
 	"errors"
 	"mime"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -127,7 +127,7 @@ func (s *Server) registerClient(c *fiber.Ctx) error {
 		return err
 	}
 	var r registration
-	if err := json.Unmarshal(raw, &r); err != nil {
+	if err := exactjson.Unmarshal(raw, &r); err != nil {
 		return &oauth.Error{Code: oauth.InvalidMetadata, Description: "the body must be a JSON object of client metadata (RFC 7591)"}
 	}
 	client, err := s.OAuth.Register(c.UserContext(), oauth.Registration(r), s.address(c))

@@ -11,6 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 )
 
 const (
@@ -95,7 +97,7 @@ func unknownFields(data []byte, t reflect.Type) []string {
 	var fields []string
 	seen := 0
 	walk(data, t, visitor{unknown: func(end int) bool {
-		field := shortened(index.ReplaceAllString(pathTo(data, int64(end)), "[]"))
+		field := shortened(index.ReplaceAllString(exactjson.Path(data, int64(end)), "[]"))
 		if !slices.Contains(fields, field) {
 			fields = append(fields, field)
 		}

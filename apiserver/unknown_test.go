@@ -95,7 +95,7 @@ func TestWarningNamesUnknownFields(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
 	for body, want := range map[string][]string{
-		`{"text":"2026-05-03 Likes tea","bucketID":1}`:                 nil,
+		`{"text":"2026-05-03 Likes tea","bucketID":1}`:                 {`299 - "unknown field bucketID"`},
 		`{"text":"2026-05-03 Likes tea","bucket":"x","caf\u00e9\n":1}`: {`299 - "unknown field bucket"`, `299 - "unknown field caf\u00e9\n"`},
 		`{"txt":"2026-05-03 Likes tea"}`:                               {`299 - "unknown field txt"`},
 	} {

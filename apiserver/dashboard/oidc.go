@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"golang.org/x/oauth2"
 
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -151,8 +152,8 @@ func (d *Dashboard) verifyUser(c *fiber.Ctx, p *Provider, a attempt) (tenant.Ext
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
 		return none, time.Time{}, fault.New(fault.Invalid, "%s confirmed a different sign-in; try again", p.Name)
 	}
-	var claims idClaims
-	if err := id.Claims(&claims); err != nil || !claims.Verified || !tenant.IsEmail(claims.Email) {
+	claims, err := claimsOf(id)
+	if err != nil || !claims.Verified || !tenant.IsEmail(claims.Email) {
 		return none, time.Time{}, &fault.Error{Kind: fault.Forbidden, Err: err,
 			Message: fmt.Sprintf("%s has no verified email address for you; verify it there and try again", p.Name)}
 	}
@@ -170,6 +171,14 @@ type idClaims struct {
 	Verified     bool   `json:"email_verified"`
 	HostedDomain string `json:"hd"`
 	AuthTime     int64  `json:"auth_time"`
+}
+
+func claimsOf(id *oidc.IDToken) (claims idClaims, err error) {
+	var raw json.RawMessage
+	if err := id.Claims(&raw); err != nil {
+		return claims, err //nolint:wrapcheck // the caller explains it
+	}
+	return claims, exactjson.Unmarshal(raw, &claims)
 }
 
 // authLeeway is the accepted difference between the clocks of the provider and this

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -27,17 +29,22 @@ type envelope struct {
 	batch bool
 }
 
-// envelopeOf decodes the envelope of a message. The SDK validates the message.
-func envelopeOf(body []byte) envelope {
+// envelopeOf decodes the envelope of a message. The error is that of a repeated member, of which the SDK would use the
+// last. The SDK validates everything else.
+func envelopeOf(body []byte) (envelope, error) {
 	var m envelope
 	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
 		m.batch = true
-		return m
+		return m, nil
 	}
-	if json.Unmarshal(body, &m) != nil {
-		return envelope{}
+	err := exactjson.Unmarshal(body, &m)
+	switch {
+	case fault.Is(err, fault.Invalid):
+		return m, err
+	case err != nil:
+		return envelope{}, nil
 	}
-	return m
+	return m, nil
 }
 
 // running are the calls in progress on this replica.

@@ -82,7 +82,11 @@ type Caller struct {
 
 // Serve handles one message of a user. r.Body must yield the same bytes as body.
 func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, body []byte, from Caller) {
-	m := envelopeOf(body)
+	m, err := envelopeOf(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	if m.batch {
 		http.Error(w, "batches are not supported; send one message per request", http.StatusBadRequest)
 		return

@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mnemo-dev/mnemo/apiserver/jsontype"
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -206,13 +208,13 @@ func decode(raw json.RawMessage, in any, t tool, schema *jsonschema.Schema) erro
 	if err != nil {
 		return fmt.Errorf("encode arguments: %w", err)
 	}
-	err = json.Unmarshal(raw, in)
-	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		field := typeErr.Field
-		if field == "" {
-			field = "an id"
+	err = exactjson.Unmarshal(raw, in)
+	if e, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		expected := e.GoType
+		if own, ok := errors.AsType[*json.UnmarshalTypeError](e.Err); ok { // of an UnmarshalJSON
+			expected = own.Type
 		}
-		return fault.New(fault.Invalid, "%s must be %s", field, jsontype.Name(typeErr.Type))
+		return fault.New(fault.Invalid, "%s must be %s", exactjson.Path(raw, e.ByteOffset+1), jsontype.Name(expected))
 	}
 	if err != nil {
 		return fault.New(fault.Invalid, "the arguments are invalid")

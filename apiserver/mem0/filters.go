@@ -1,7 +1,6 @@
 package mem0
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -107,10 +107,9 @@ func parseObject(field string, raw json.RawMessage) (map[string]any, error) {
 	if len(raw) > filter.MaxBytes { // translating needs many times the memory
 		return nil, fault.New(fault.Invalid, "%s must be at most %d bytes, not %d", field, filter.MaxBytes, len(raw))
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var object map[string]any
-	if err := dec.Decode(&object); err != nil {
+	v, err := exactjson.Value(raw)
+	object, ok := v.(map[string]any)
+	if err != nil || !ok && v != nil {
 		return nil, fault.New(fault.Invalid, "%s must be a JSON object", field)
 	}
 	return object, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/textrule"
 )
@@ -87,7 +88,7 @@ func (m message) text(i int) (string, error) {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}
-	if json.Unmarshal(m.Content, &parts) != nil {
+	if exactjson.Unmarshal(m.Content, &parts) != nil {
 		return "", fault.New(fault.Invalid, "messages[%d].content must be a string or a list of text parts", i)
 	}
 	var texts []string

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
@@ -92,7 +92,11 @@ func (a *Archive) InvalidLines() string {
 
 func record[R any](line []byte, file string, n int64, check func(*R, *fault.Fields)) (R, error) {
 	var v R
-	if !utf8.Valid(line) || json.Unmarshal(line, &v) != nil {
+	err := exactjson.Unmarshal(line, &v)
+	if fault.Is(err, fault.Invalid) {
+		return v, fault.New(fault.Invalid, "%s line %d: %v", file, n, err)
+	}
+	if err != nil || !utf8.Valid(line) {
 		return v, fault.New(fault.Invalid, "%s line %d is not valid JSON for this file", file, n)
 	}
 	var f fault.Fields

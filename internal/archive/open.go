@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
@@ -85,7 +85,7 @@ func (a *Archive) manifest() (manifest, error) {
 	if err != nil {
 		return m, a.zip.About(manifestFile, err) //nolint:wrapcheck // the message is complete
 	}
-	if json.Unmarshal(text, &m) != nil || m.Format != format {
+	if exactjson.Unmarshal(text, &m) != nil || m.Format != format {
 		return m, ErrOther
 	}
 	if m.Version != version {

@@ -2,14 +2,13 @@ package filter
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
@@ -29,15 +28,13 @@ func Parse(f *fault.Fields, name string, raw []byte) Filter {
 		f.Add(name, "must be at most %d bytes, not %d", MaxBytes, len(raw))
 		return Filter{}
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	err := dec.Decode(&v)
-	if err == nil {
-		_, err = dec.Token()
+	v, err := exactjson.Value(raw)
+	if fault.Is(err, fault.Invalid) {
+		f.Add(name, "must not contain a member twice")
+		return Filter{}
 	}
 	object, ok := v.(map[string]any)
-	if err != io.EOF || !ok || !utf8.Valid(raw) {
+	if err != nil || !ok || !utf8.Valid(raw) {
 		f.Add(name, `must be a JSON object, such as {"metadata.topic": "travel"}`)
 		return Filter{}
 	}

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/textrule"
@@ -139,13 +139,11 @@ func CanonicalMetadata(raw []byte) (json.RawMessage, error) {
 	if !utf8.Valid(raw) {
 		return nil, errNoObject
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, errNoObject
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+	v, err := exactjson.Value(raw)
+	switch {
+	case fault.Is(err, fault.Invalid):
+		return nil, &memberError{"metadata", "must not contain a member twice"}
+	case err != nil:
 		return nil, errNoObject
 	}
 	object, ok := v.(map[string]any)

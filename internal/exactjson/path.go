@@ -1,17 +1,17 @@
-package apiserver
+package exactjson
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 )
 
-// pathTo returns the path of the first token that ends at or after an offset, such
+// Path returns the path of the first token that ends at or after an offset, such
 // as "queries[1].query". It is "" for the document itself and for invalid JSON.
-func pathTo(data []byte, offset int64) string {
+func Path(data []byte, offset int64) string {
 	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber() // does not fail for numbers that are out of range
 	var at path
 	for {
 		token, err := d.Token()
@@ -73,35 +73,4 @@ func (p path) String() string {
 		out.WriteString(in.name)
 	}
 	return out.String()
-}
-
-// loneSurrogate returns the offset of the first unpaired surrogate escape, \ud800
-// to \udfff, or -1.
-func loneSurrogate(data []byte) int {
-	for i := 0; i < len(data); i++ {
-		if data[i] != '\\' {
-			continue
-		}
-		i++ // the escaped character
-		switch unit := surrogate(data, i-1); {
-		case unit < 0:
-		case unit < 0xdc00 && surrogate(data, i+5) >= 0xdc00:
-			i += 10
-		default:
-			return i - 1
-		}
-	}
-	return -1
-}
-
-// surrogate returns the surrogate escaped at an offset, or -1.
-func surrogate(data []byte, at int) int64 {
-	if at+6 > len(data) || data[at] != '\\' || data[at+1] != 'u' {
-		return -1
-	}
-	unit, err := strconv.ParseUint(string(data[at+2:at+6]), 16, 16)
-	if err != nil || unit < 0xd800 || unit > 0xdfff {
-		return -1
-	}
-	return int64(unit)
 }
