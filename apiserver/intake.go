@@ -101,10 +101,11 @@ func (v *valueCounter) count(data []byte) error {
 
 // holdResponse counts the body of a response until it is sent, instead of what was read to make it, and reports whether
 // it does: otherwise the request is finished. If there is no room for the response of a request that only reads, an error
-// replaces it.
+// replaces it. Large responses to clients without an identity are constants, such as the contract, of which there is one copy:
+// counting them would let a client that does not read keep them from others.
 func (s *Server) holdResponse(c *fiber.Ctx, use *tenant.MemoryUse) bool {
 	res := c.Response()
-	if res.IsBodyStream() || len(res.Body()) <= tenant.FreeMemory { // a stream is sent in blocks
+	if use.Anonymous() || res.IsBodyStream() || len(res.Body()) <= tenant.FreeMemory { // a stream is sent in blocks
 		return false
 	}
 	body := res.Body()

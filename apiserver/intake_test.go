@@ -235,3 +235,14 @@ func TestResponsesOfChangesAreSent(t *testing.T) {
 		t.Errorf("%d with %d bytes: %.200s", got.status, len(got.body), got.body)
 	}
 }
+
+// Clients without a token share a part of the memory, which is not needed to read what everybody may read.
+func TestPublicResponsesUseNoMemory(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	defer h.fillMemory(t, tenant.Scope{})()
+	got := h.ok(t, "", "GET", "/openapi.json", "")
+	if len(got.body) <= tenant.FreeMemory {
+		t.Errorf("%d bytes, want more than are free", len(got.body))
+	}
+}

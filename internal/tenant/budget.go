@@ -75,6 +75,13 @@ func (u *MemoryUse) SetUser(who Scope) {
 	u.who = who
 }
 
+// Anonymous reports whether no user was set.
+func (u *MemoryUse) Anonymous() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.who == Scope{}
+}
+
 // Add counts n more bytes. If they exceed the user's share of the budget, it returns RateLimited, and if they exceed the
 // budget, Unavailable. Then it counts nothing.
 func (u *MemoryUse) Add(n int64) error {
