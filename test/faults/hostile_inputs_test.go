@@ -28,7 +28,11 @@ type hostileInput struct {
 	want    []string // statuses
 }
 
-const longText = 31 << 20
+const (
+	longText = 31 << 20
+	// indexing is the longest time until a message of that size has its 54,000 vectors.
+	indexing = 10 * time.Minute
+)
 
 var hostileInputs = []hostileInput{
 	{
@@ -189,7 +193,7 @@ func (v *victim) store(t *testing.T, title string, texts ...string) {
 	if err != nil || status != "done" {
 		t.Fatalf("import of %s: %s %v", title, status, err)
 	}
-	installation.Eventually(t, installation.Patience, func() string {
+	installation.Eventually(t, indexing, func() string {
 		var missing int
 		if err := v.Owner.QueryRow(t.Context(), "select count(*) from units where embedding is null and active").Scan(&missing); err != nil {
 			return err.Error()
