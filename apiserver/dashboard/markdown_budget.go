@@ -127,7 +127,7 @@ func inlineParsers() []util.PrioritizedValue {
 	return list
 }
 
-// closingParser is a parser that is told of the end of a block.
+// closingParser is a parser that does something at the end of a block.
 type closingParser interface {
 	parser.InlineParser
 	parser.CloseBlocker
