@@ -104,6 +104,7 @@ func New(c Config) *Dashboard {
 
 // Register adds the pages to a router and renders its 404 errors for browsers.
 func (d *Dashboard) Register(app fiber.Router) {
+	app.Use(d.leaveForms)
 	// Only these responses are compressed: their length reveals no secret.
 	app.Get("/assets/:name", compress.New(), d.public(d.serveAsset))
 	app.Get("/", d.public(d.home))
@@ -185,17 +186,19 @@ var formPages = map[string]string{
 	"platform": "/platform", "sample": "/memories", "sign-out": "/",
 }
 
-// notFound renders a page for browsers; other clients get the error of the API. A browser that opens the path of a form, for
-// example after a sign-in, is redirected to the page of the form.
+// leaveForms redirects a browser that opens the path of a form, for example after a sign-in, to the page of the form.
+func (d *Dashboard) leaveForms(c *fiber.Ctx) error {
+	segment, _, _ := strings.Cut(strings.TrimPrefix(c.Path(), "/"), "/")
+	if to, known := formPages[segment]; known && isFormOnly(c) && strings.Contains(c.Get(fiber.HeaderAccept), fiber.MIMETextHTML) {
+		secure(c)
+		return c.Redirect(to, fiber.StatusSeeOther)
+	}
+	return c.Next()
+}
+
+// notFound renders a page for browsers; other clients get the error of the API.
 func (d *Dashboard) notFound(c *fiber.Ctx) error {
 	err := c.Next()
-	if fe, ok := errors.AsType[*fiber.Error](err); ok && fe.Code == fiber.StatusMethodNotAllowed && c.Method() == fiber.MethodGet {
-		segment, _, _ := strings.Cut(strings.TrimPrefix(c.Path(), "/"), "/")
-		if to, known := formPages[segment]; known && strings.Contains(c.Get(fiber.HeaderAccept), fiber.MIMETextHTML) {
-			secure(c)
-			return c.Redirect(to, fiber.StatusSeeOther)
-		}
-	}
 	if fe, ok := errors.AsType[*fiber.Error](err); !ok || fe.Code != fiber.StatusNotFound ||
 		strings.HasPrefix(c.Path(), "/api") || !strings.Contains(c.Get(fiber.HeaderAccept), fiber.MIMETextHTML) {
 		return err
@@ -207,6 +210,24 @@ func (d *Dashboard) notFound(c *fiber.Ctx) error {
 		}
 		return d.fail(c, who, fault.New(fault.NotFound, "check the address; the page may have been deleted"))
 	})(c)
+}
+
+// isFormOnly reports whether a request opens a path to which only forms are sent. Such a path may also match the pattern of a
+// page, as /memories/delete matches /memories/:id.
+func isFormOnly(c *fiber.Ctx) bool {
+	if c.Method() != fiber.MethodGet {
+		return false
+	}
+	page, form := "", ""
+	for _, r := range c.App().GetRoutes(true) {
+		switch {
+		case r.Method == fiber.MethodGet && page == "" && fiber.RoutePatternMatch(c.Path(), r.Path):
+			page = r.Path
+		case r.Method == fiber.MethodPost && form == "" && fiber.RoutePatternMatch(c.Path(), r.Path):
+			form = r.Path
+		}
+	}
+	return form != "" && (page == "" || form == c.Path() && page != form)
 }
 
 // public wraps the handler of a page that requires no sign-in.

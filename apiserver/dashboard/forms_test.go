@@ -25,7 +25,8 @@ func TestFormPathsLeadToPages(t *testing.T) {
 	}
 	for _, route := range routes {
 		path := strings.ReplaceAll(route.Path, ":id", "1")
-		if route.Method != fiber.MethodPost || opens(path) {
+		hasPage := func(r fiber.Route) bool { return r.Method == fiber.MethodGet && r.Path == route.Path }
+		if route.Method != fiber.MethodPost || slices.ContainsFunc(routes, hasPage) {
 			continue
 		}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)

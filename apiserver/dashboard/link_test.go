@@ -56,6 +56,12 @@ func signsInWithLink(t *testing.T, s *site, b *browser) {
 	if status, _ := v.get(t, "/memories"); status != 200 {
 		t.Errorf("memories after the link: %d, want 200", status)
 	}
+	used := s.link(t, alice)
+	for _, attempt := range []string{"first", "second"} {
+		if status, _ := v.post(t, dashboard.PathLink, url.Values{"code": {used}}); status != 303 {
+			t.Errorf("code sent the %s time while signed in: %d, want 303", attempt, status)
+		}
+	}
 	if status, _ := v.post(t, dashboard.PathLink, url.Values{"code": {s.link(t, alice)}}, "Sec-Fetch-Site", "cross-site"); status != 403 {
 		t.Errorf("form of another site: %d, want 403", status)
 	}
