@@ -124,6 +124,7 @@ func (p *platform) storesEnv() []string {
 
 func (p *platform) startServe(ctx context.Context) (err error) {
 	p.product.serve, err = p.run(ctx, "API server", "serve", p.product.url()+"/readyz", append(p.storesEnv(),
+		"MNEMO_WEBHOOK_NETWORKS=127.0.0.0/8,::1/128", // of the developer's own programs
 		"MNEMO_URL="+p.product.url(),
 		"MNEMO_LISTEN="+p.product.address(devenv.PublicPort),
 		"MNEMO_METRICS_LISTEN="+p.product.address("metrics"),
