@@ -204,9 +204,9 @@ func (v *victim) store(t *testing.T, title string, texts ...string) {
 		return ""
 	})
 	var list struct{ Items []struct{ ID string } }
-	status2, out, err := v.hostile.send(t.Context(), http.MethodGet, "/api/chat-history/chats?importId="+url.QueryEscape(id), nil)
-	if err != nil || status2 != http.StatusOK || json.Unmarshal(out, &list) != nil || len(list.Items) != 1 {
-		t.Fatalf("list: %d %s %v", status2, out, err)
+	code, out, err := v.hostile.send(t.Context(), http.MethodGet, "/api/chat-history/chats?importId="+url.QueryEscape(id), nil)
+	if err != nil || json.Unmarshal(out, &list) != nil || len(list.Items) != 1 {
+		t.Fatalf("list: %d %s %v", code, out, err)
 	}
 	v.conversations[title] = list.Items[0].ID
 }
@@ -228,7 +228,8 @@ func (v *victim) importFile(ctx context.Context, name, content string) (id, stat
 	}
 	_, _ = part.Write(compressed.Bytes())
 	_ = form.Close()
-	code, out, err := v.hostile.send(ctx, http.MethodPost, "/api/chat-history/import", body.Bytes(), "Content-Type", form.FormDataContentType())
+	code, out, err := v.hostile.send(ctx, http.MethodPost, "/api/chat-history/import", body.Bytes(),
+		"Content-Type", form.FormDataContentType())
 	var started struct{ ImportID, Status string }
 	if err != nil || json.Unmarshal(out, &started) != nil || started.ImportID == "" {
 		return "", "", fmt.Errorf("import: %d %s %w", code, out, err)
