@@ -140,6 +140,7 @@ func TestIntakeIsLimited(t *testing.T) {
 			expect(r.body, http.StatusOK, r.want)
 			release()
 			expect(large, http.StatusOK, r.want)
+			h.awaitNoMemory(t) // the client has the response before the server releases it
 			four := h.fillMemory(t, tenant.Scope{Tenant: "four"})
 			five := h.fillMemory(t, tenant.Scope{Tenant: "five"})
 			expect(large, http.StatusServiceUnavailable, "the server is transferring too much data")

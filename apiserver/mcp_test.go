@@ -305,7 +305,7 @@ func TestMCPErrors(t *testing.T) {
 		{"recall_chat_history", `{"query":"a","after":"yesterday"}`, "after must be an ISO 8601 date or time"},
 		{"recall_chat_history", `{"query":"a","queries":[{"query":"b"}]}`, "query and queries must not be used together"},
 		{"recall_chat_history", `{"queries":[{"query":"a"},{}]}`, "queries[1].query is required"},
-		{"recall_chat_history", `{"queries":["a"]}`, "queries must be an object"},
+		{"recall_chat_history", `{"queries":["a"]}`, "queries[0] must be an object"},
 		{"search_memories", `{"query":"a","limit":1,"count":2}`, "limit is another name of count: use one of them"},
 		{"search_memories", `{"query":"a","limit":-1}`, "count must be"},
 		{"search_chat_history", `{"query":"a","limit":-1}`, "limit must be 1 to 100"},

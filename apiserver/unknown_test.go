@@ -23,7 +23,7 @@ func TestUnknownFields(t *testing.T) {
 		Labels   map[string]string `json:"labels"`
 	}
 	for data, want := range map[string][]string{
-		`{"text":"a","bucketid":1,"labels":{"x":"y"}}`:                           nil, // names match regardless of case
+		`{"text":"a","bucketid":1,"labels":{"x":"y"}}`:                           {"bucketid"},
 		`{"txt":"a","bucketId":{"of":1},"text":"\"x\":1"}`:                       {"txt"},
 		`{"messages":[{"role":"a","naam":1},{"naam":2,"role":"b"}],"skip":[{}]}`: {"messages[].naam", "skip"},
 		`{"text":"a","tru`:                      nil, // the beginning of a larger body
