@@ -37,14 +37,10 @@ func envelopeOf(body []byte) (envelope, error) {
 		m.batch = true
 		return m, nil
 	}
-	err := exactjson.Unmarshal(body, &m)
-	switch {
-	case fault.Is(err, fault.Invalid):
+	if err := exactjson.Unmarshal(body, &m); err == nil || fault.Is(err, fault.Invalid) {
 		return m, err
-	case err != nil:
-		return envelope{}, nil
 	}
-	return m, nil
+	return envelope{}, nil
 }
 
 // running are the calls in progress on this replica.
