@@ -86,7 +86,7 @@ func (d *devRun) read(t *testing.T, output *os.File) {
 	}
 	go func() {
 		defer output.Close()
-		for lines.Scan() { //nolint:revive // a full pipe would block the program
+		for lines.Scan() { // a full pipe would block the program
 		}
 	}()
 }
