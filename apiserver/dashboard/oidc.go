@@ -178,7 +178,8 @@ func claimsOf(id *oidc.IDToken) (claims idClaims, err error) {
 	if err := id.Claims(&raw); err != nil {
 		return claims, err //nolint:wrapcheck // the caller explains it
 	}
-	return claims, exactjson.Unmarshal(raw, &claims)
+	err = exactjson.Unmarshal(raw, &claims)
+	return claims, err
 }
 
 // authLeeway is the accepted difference between the clocks of the provider and this

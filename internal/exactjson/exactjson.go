@@ -1,5 +1,5 @@
-// Package exactjson decodes JSON that others wrote. A name that encoding/json matches although its case differs, or the
-// last of several members with one name, would mean something else to whoever checked the document.
+// Package exactjson decodes JSON of other programs. encoding/json matches names of another case, and uses the last of
+// several members with one name. A program that checked the document may have read another member.
 package exactjson
 
 import (

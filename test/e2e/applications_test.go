@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mnemo-dev/mnemo/hack/sample"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // The commands in docs/applications.md for make up get a key with which the first example works.
@@ -39,7 +39,7 @@ func afterUp(t *testing.T, script string, variables ...[2]string) string {
 	for _, name := range []string{"MNEMO_URL", "KUBECTL", "KUBECONFIG"} {
 		variables = append(variables, [2]string{name, platform.env[name]})
 	}
-	if err := sample.WriteEnv(filepath.Join(dir, ".mnemo", "up.env"), variables); err != nil {
+	if err := devenv.WriteEnv(filepath.Join(dir, ".mnemo", "up.env"), variables); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)

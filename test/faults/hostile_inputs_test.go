@@ -86,7 +86,7 @@ var hostileInputs = []hostileInput{
 		name: "6: six that view it", clients: 6, want: []string{"200", "429"}, send: views("long"),
 	},
 	{
-		name: "7: query of 840 KB", clients: 4, want: []string{"200", "429"},
+		name: "7: query of 840 KB", clients: 4, want: []string{"400", "429"},
 		send: posts("/api/search", func() string { return `{"query":"` + strings.Repeat("lantern ", 105_000) + `"}` }),
 	},
 	{
