@@ -31,6 +31,7 @@ var changes = map[string]string{
 	"api.serviceAccount":             "{create: false, name: other}",
 	"operator.serviceAccount.create": "",
 	"operator.shard":                 "",
+	"operator.maxQuota.storage":      "2Ti",
 	"migrate.nodeSelector":           "{kubernetes.io/os: linux}",
 	"migrate.tolerations":            "[{key: dedicated, operator: Exists}]",
 	"migrate.extraEnv":               "[{name: HTTPS_PROXY, value: 'http://proxy:3128'}]",
@@ -149,17 +150,14 @@ func changedValue(t *testing.T, schema object, path string, value any) string {
 
 // others are values, at least one of which each pattern of the schema accepts.
 var others = []string{
-	"other", "/other", "https://other.example.test", "other:19530", "31s", "3Gi", "0.2", "sha256:" + strings.Repeat("0a", 32),
+	"other", "/other", "https://other.example.test", "other:19530", "31s", "3Gi", "0.2", "sha256:" + strings.Repeat("0a", 32), "@daily", "0 0 3 * * *",
 }
 
 // changedString returns another value of the key's enumeration, or one that
 // matches its pattern.
 func changedString(t *testing.T, schema object, path, value string) string {
 	t.Helper()
-	node := schema
-	for key := range strings.SplitSeq(path, ".") {
-		node, _ = node.at("properties", key).(map[string]any)
-	}
+	node := schemaOf(schema, path)
 	allowed := others
 	if enum, ok := node["enum"].([]any); ok {
 		allowed = nil
@@ -175,6 +173,25 @@ func changedString(t *testing.T, schema object, path, value string) string {
 	}
 	t.Fatalf("no other value of %s is known: add one to changes or others", path)
 	return ""
+}
+
+// schemaOf returns the schema of a value.
+func schemaOf(root object, path string) object {
+	node := root
+	for key := range strings.SplitSeq(path, ".") {
+		child, ok := node.at("properties", key).(map[string]any)
+		patterns, _ := node["patternProperties"].(map[string]any)
+		for _, pattern := range patterns { // at most one
+			if !ok {
+				child, _ = pattern.(map[string]any)
+			}
+		}
+		if ref, ok := child["$ref"].(string); ok {
+			child, _ = root.at("definitions", strings.TrimPrefix(ref, "#/definitions/")).(map[string]any)
+		}
+		node = child
+	}
+	return node
 }
 
 func asJSON(t *testing.T, v any) string {

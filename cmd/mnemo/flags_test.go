@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// otherSettings are flags of kubectl, and the prefixes of flags that a text completes.
-var otherSettings = []string{"--type", "--for", "--default-quota", "--max-quota"}
+// otherSettings are flags of kubectl and curl, and the prefixes of flags that a text completes.
+var otherSettings = []string{"--type", "--for", "--data-urlencode", "--default-quota", "--max-quota"}
 
 // TestTextsNameExistingSettings compares the flags and environment variables in all
 // texts with those of the commands.
