@@ -150,6 +150,12 @@ var tenantStates = []tenantState{
 		e.use(t, controllers.Config{WebhooksDisabled: true})
 		e.arrangeTenant(t, e.newTenantWithWebhook())
 	}, status.CurrentStatus, healthy},
+	{"generation lowered", func(t *testing.T, e *env) {
+		tn := e.newTenant("alice")
+		tn.Spec.Users[0].TokenGeneration = 2
+		e.expectReady(t, tn)
+		e.arrangeUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 1 })
+	}, status.CurrentStatus, healthy},
 	{"quota above the platform's maximum", func(t *testing.T, e *env) {
 		e.arrangeMaximum(t, func(maximum *tenant.Quota) { maximum.Memories = 5 })
 		tn := e.newTenant("alice")

@@ -130,14 +130,14 @@ func TestPrinterColumns(t *testing.T) {
 	e.expectReconciled(t)
 	for _, test := range []struct {
 		args         []string
-		columns, row string // without the age
+		columns, row string // without the age; the Tenant is not suspended
 	}{
 		{[]string{"get", "tenants"},
 			"NAME READY REASON POLICY SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE",
-			"acme True Ready Retain false 1 12 3 0 1488"},
+			"acme True Ready Retain 1 12 3 0 1488"},
 		{[]string{"get", "tenants", "-o", "wide"},
 			"NAME READY REASON POLICY SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE MAXUSERS MAXMEMORIES MAXCONVERSATIONS MAXSTORAGE",
-			"acme True Ready Retain false 1 12 3 0 1488 50 10000 500 10Gi"},
+			"acme True Ready Retain 1 12 3 0 1488 50 10000 500 10Gi"},
 	} {
 		out, err := e.kubectl(t, test.args...)
 		if err != nil {
