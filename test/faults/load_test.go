@@ -61,6 +61,7 @@ func (l *lane) run(ctx context.Context) {
 			if l.isApplicationUser() && l.rand.IntN(2) == 0 { // its first write
 				l.restoreExport(ctx)
 			}
+			continue
 		}
 		l.step(ctx)
 		if l.rand.IntN(4) == 0 {
