@@ -139,6 +139,7 @@ var tenantStates = []tenantState{
 		e.arrangeOIDC(t, "acme.test")
 	}, status.CurrentStatus, healthy},
 	{"OIDC without domains", func(t *testing.T, e *env) { e.arrangeOIDC(t) }, status.CurrentStatus, healthy},
+	{"webhook not connected yet", func(t *testing.T, e *env) { e.arrangeTenant(t, e.newTenantWithWebhook()) }, status.CurrentStatus, healthy},
 	{"webhook failing", func(t *testing.T, e *env) {
 		e.expectReady(t, e.newTenantWithWebhook())
 		w := e.webhook(t)

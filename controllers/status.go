@@ -27,7 +27,8 @@ var (
 	stalledReasons = []string{v1alpha1.ReasonAdoptionRequired, v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonSecretConflict, v1alpha1.ReasonTooManyUsers,
 		v1alpha1.ReasonCellNotFound, v1alpha1.ReasonCellFull, v1alpha1.ReasonCellsDisabled}
 	// transientReasons resolve without an action and are not worth an event.
-	transientReasons = []string{v1alpha1.ReasonNameInUse, v1alpha1.ReasonNamePurging, v1alpha1.ReasonWaiting, v1alpha1.ReasonLoading}
+	transientReasons = []string{v1alpha1.ReasonNameInUse, v1alpha1.ReasonNamePurging, v1alpha1.ReasonWaiting, v1alpha1.ReasonLoading,
+		v1alpha1.ReasonNotConnected}
 	// expectedReasons are consequences of the spec and recorded as Normal events.
 	expectedReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonPurging, v1alpha1.ReasonMigrating, v1alpha1.ReasonReembedding, v1alpha1.ReasonPaused}
 )

@@ -44,14 +44,16 @@ func (a webhookAccess) status(t *v1alpha1.Tenant, old []v1alpha1.WebhookStatus) 
 // failure says why no events are delivered, "" if they are.
 func (a webhookAccess) failure() string {
 	cause := a.stored.Message
-	if strings.HasPrefix(cause, webhook.NoResponse) {
-		cause = webhook.NoResponse
+	if known, _, found := strings.Cut(cause, webhook.NoResponse); found {
+		cause = known + webhook.NoResponse
 	}
 	switch {
 	case a.stored.Disabled:
 		return "disabled after failed deliveries: " + cause + "; raise secretGeneration or change the webhook to enable it"
 	case a.stored.Failing():
 		return "failing since " + a.stored.FailingSince.UTC().Format(time.RFC3339) + ": " + cause
+	case !a.stored.Connected():
+		return webhook.NotConnected
 	}
 	return ""
 }
@@ -59,13 +61,15 @@ func (a webhookAccess) failure() string {
 // setWebhooksReady sets the condition from the results of the webhooks, of which there is one.
 func (p *pass) setWebhooksReady(all []webhookAccess, disabled bool) error {
 	var failed error
-	var conflicts, failing []string
+	var conflicts, failing, unconnected []string
 	for _, a := range all {
 		switch {
 		case errors.Is(a.err, errSecretConflict):
 			conflicts = append(conflicts, webhookSecretName(p.tenant, a.Name))
 		case a.err != nil:
 			failed = errors.Join(failed, fmt.Errorf("webhook %s: %w", a.Name, a.err))
+		case !a.stored.Failing() && !a.stored.Connected():
+			unconnected = append(unconnected, a.Name)
 		case a.failure() != "":
 			failing = append(failing, a.Name+" ("+a.failure()+")")
 		}
@@ -80,19 +84,22 @@ func (p *pass) setWebhooksReady(all []webhookAccess, disabled bool) error {
 		p.setCondition(v1alpha1.WebhooksReady, false, v1alpha1.ReasonSecretConflict,
 			"not owned by this Tenant and therefore not changed: Secret %s; delete or rename it", listSome(conflicts))
 	default:
-		p.setDelivery(failing, disabled)
+		p.setDelivery(failing, unconnected, disabled)
 	}
 	return failed
 }
 
 // setDelivery sets the condition when every webhook is stored.
-func (p *pass) setDelivery(failing []string, disabled bool) {
+func (p *pass) setDelivery(failing, unconnected []string, disabled bool) {
 	switch {
 	case disabled:
 		p.setCondition(v1alpha1.WebhooksReady, false, v1alpha1.ReasonWebhooksDisabled,
 			"webhooks are not enabled in this installation; events are kept and are delivered when the platform administrator enables webhooks")
 	case len(failing) > 0:
 		p.setCondition(v1alpha1.WebhooksReady, false, v1alpha1.ReasonDeliveryFailing, "not delivered: %s", listSome(failing))
+	case len(unconnected) > 0:
+		p.setCondition(v1alpha1.WebhooksReady, false, v1alpha1.ReasonNotConnected,
+			"not connected yet: %s; an API server connects to the address within seconds", listSome(unconnected))
 	default:
 		p.setCondition(v1alpha1.WebhooksReady, true, v1alpha1.ReasonApplied, "every webhook is stored, and no delivery is failing")
 	}

@@ -134,7 +134,10 @@ func (r *TenantReconciler) ensureWebhook(ctx context.Context, p *pass, a *webhoo
 	if len(a.stored.Secrets) > 0 && a.stored.Secrets[0] != value {
 		p.recordNormal("SigningSecretReplaced", "replaced the signing secret of webhook %s", a.Name)
 	}
-	a.secret, a.stored = withoutValues(desired), webhook.Webhook{Spec: a.spec(), Secrets: []string{value}}
+	if len(a.stored.Secrets) == 0 || a.stored.Secrets[0] != value || !equality.Semantic.DeepEqual(a.stored.Spec, a.spec()) {
+		a.stored = webhook.Webhook{Spec: a.spec(), Secrets: []string{value}, Message: webhook.NotConnected}
+	}
+	a.secret = withoutValues(desired)
 	return nil
 }
 

@@ -40,9 +40,22 @@ func (e *env) webhook(t *testing.T) webhook.Webhook {
 	return all[0]
 }
 
-// expectSigningSecret checks that the Secret, the store and the status agree.
+// connect connects the only declared webhook, as the first delivery after a change does.
+func (e *env) connect(t *testing.T) {
+	t.Helper()
+	w := e.webhook(t)
+	w.Attempts, w.Message = 0, ""
+	e.fake.SaveWebhook(e.id(t), w)
+	e.expectReconciled(t)
+}
+
+// expectSigningSecret checks that the Secret, the store and the status agree, after a connection if none was made.
 func (e *env) expectSigningSecret(t *testing.T) string {
 	t.Helper()
+	if !e.webhook(t).Connected() {
+		e.expectCondition(t, v1alpha1.WebhooksReady, metav1.ConditionFalse, v1alpha1.ReasonNotConnected, "backend")
+		e.connect(t)
+	}
 	s := e.secret(t, hookSecret)
 	value := string(s.Data[v1alpha1.SecretSigningSecret])
 	if !webhook.IsSecret(value) {
@@ -172,12 +185,16 @@ func TestWebhookDeliveryIsReported(t *testing.T) {
 		"one failure":    {func(w *webhook.Webhook) { w.Attempts, w.Message = 1, "status 500" }, ""},
 		"failing":        {func(w *webhook.Webhook) { w.Attempts, w.Message = 2, "status 500" }, "failing since 2026-05-04T09:00:00Z: status 500"},
 		"without answer": {func(w *webhook.Webhook) { w.Attempts, w.Message = 2, "no response: dial tcp 10.0.0.1:443" }, "failing since 2026-05-04T09:00:00Z: no response"},
-		"disabled":       {func(w *webhook.Webhook) { w.Attempts, w.Disabled, w.Message = 1, true, "status 410" }, "disabled after failed deliveries: status 410; raise"},
+		"no connection": {func(w *webhook.Webhook) {
+			w.Attempts, w.Message = 2, webhook.NotConnected+": no response: dial tcp 10.0.0.1:443"
+		}, "failing since 2026-05-04T09:00:00Z: not connected yet: no response"},
+		"disabled": {func(w *webhook.Webhook) { w.Attempts, w.Disabled, w.Message = 1, true, "status 410" }, "disabled after failed deliveries: status 410; raise"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := setup(t)
 			e.expectReady(t, e.newTenantWithWebhook())
+			e.connect(t)
 			w := e.webhook(t)
 			w.FailingSince = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
 			c.change(&w)
@@ -202,6 +219,39 @@ func TestWebhookDeliveryIsReported(t *testing.T) {
 			e.expectSigningSecret(t)
 		})
 	}
+}
+
+// A webhook is ready after a connection to its address, and not before: not after a failed attempt either.
+func TestWebhookIsNotReadyBeforeItsConnection(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.expectReady(t, e.newTenantWithWebhook())
+	expectNotConnected := func() {
+		t.Helper()
+		expectEqual(t, "message", e.tenant(t).Status.Webhooks[0].Message, "not connected yet")
+		e.expectCondition(t, v1alpha1.WebhooksReady, metav1.ConditionFalse, v1alpha1.ReasonNotConnected, "backend")
+		e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	}
+	expectNotConnected()
+	w := e.webhook(t)
+	w.Attempts, w.Message = 1, webhook.NotConnected+": no response: dial tcp 10.0.0.1:443"
+	e.fake.SaveWebhook(e.id(t), w)
+	e.expectReconciled(t)
+	expectNotConnected()
+	e.connect(t)
+	e.expectSigningSecret(t)
+
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Webhooks[0].URL = "https://acme.test/other" })
+	e.expectReconciled(t)
+	expectNotConnected()
+	e.connect(t)
+	s := e.secret(t, hookSecret)
+	s.Labels = nil
+	if err := e.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.WebhooksReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "") // the webhook did not change
 }
 
 func TestWebhooksAreDisabled(t *testing.T) {

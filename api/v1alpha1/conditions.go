@@ -18,8 +18,8 @@ const (
 	// Absent without spec.oidc. Ready does not depend on it.
 	OIDCReady = "OIDCReady"
 	// WebhooksReady is True when every webhook of spec.webhooks is stored with the secret
-	// in its Secret, and its events are delivered. Absent without spec.webhooks. Ready does
-	// not depend on it.
+	// in its Secret, a connection to its address was made, and its events are delivered.
+	// Absent without spec.webhooks. Ready does not depend on it.
 	WebhooksReady = "WebhooksReady"
 )
 
@@ -83,6 +83,7 @@ const (
 	ReasonDomainConflict    = "DomainConflict"    // OIDCReady: a domain belongs to another Tenant
 	ReasonDomainNotAssigned = "DomainNotAssigned" // OIDCReady: the platform administrator has not assigned a domain
 	ReasonNoDomains         = "NoDomains"         // OIDCReady: spec.oidc.emailDomains is empty
+	ReasonNotConnected      = "NotConnected"      // WebhooksReady: no connection to the address of a webhook was made yet
 	ReasonDeliveryFailing   = "DeliveryFailing"   // WebhooksReady: an endpoint does not accept events, or is disabled
 	ReasonWebhooksDisabled  = "WebhooksDisabled"  // WebhooksReady: the platform administrator has not enabled webhooks
 	ReasonDeletionPrevented = "DeletionPrevented" // Ready: spec.preventDeletion blocks the deletion

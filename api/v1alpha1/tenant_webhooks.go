@@ -57,7 +57,7 @@ type WebhookStatus struct {
 	// +optional
 	SecretGeneration int64 `json:"secretGeneration,omitempty"`
 	// message says why the webhook is not stored, or why its events are not delivered.
-	// Empty if nothing failed.
+	// Empty if nothing failed. "not connected yet" until a connection to the address was made.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -124,6 +124,8 @@ func webhookState(w webhook.Webhook) string {
 		return "paused"
 	case !w.FailingSince.IsZero():
 		return "failing since " + w.FailingSince.UTC().Format(time.RFC3339)
+	case !w.Connected():
+		return "not connected"
 	}
 	return "active"
 }

@@ -23,7 +23,7 @@ func TestWebhookCommands(t *testing.T) {
 		t.Errorf("the secret is %q", secret)
 	}
 	list := e.mnemo(t, "webhooks", "list", "--tenant", string(tn.ID))
-	for _, want := range []string{"backend", "active", "memory.*,user.erase", "https://acme.example.com/mnemo"} {
+	for _, want := range []string{"backend", "not connected", "memory.*,user.erase", "https://acme.example.com/mnemo"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("the list lacks %q:\n%s", want, list)
 		}
@@ -51,7 +51,7 @@ func TestDeclaredWebhookCommands(t *testing.T) {
 	}
 	e.mnemo(t, "webhooks", "create", "--tenant", string(tn.ID), "--name", "own", "--url", "https://acme.example.com")
 	list := e.mnemo(t, "webhooks", "list", "--tenant", string(tn.ID))
-	if !regexp.MustCompile(`(?m)^backend +Tenant +active .*\n^own +command +active `).MatchString(list) {
+	if !regexp.MustCompile(`(?m)^backend +Tenant +not connected .*\n^own +command +not connected `).MatchString(list) {
 		t.Errorf("the list is\n%s", list)
 	}
 	of := []string{"--tenant", string(tn.ID), "--name", "backend"}

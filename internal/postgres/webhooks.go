@@ -36,7 +36,9 @@ func (d *DB) CreateWebhook(ctx context.Context, id tenant.ID, s webhook.Spec, se
 		return err
 	}
 	return d.changeWebhook(ctx, id, audit.WebhookCreate, s.Name, func(q *db.Queries) error {
-		n, err := q.InsertWebhook(ctx, db.InsertWebhookParams{TenantID: string(id), Name: s.Name, Url: s.URL, Events: s.Events, Secret: secret})
+		n, err := q.InsertWebhook(ctx, db.InsertWebhookParams{
+			TenantID: string(id), Name: s.Name, Url: s.URL, Events: s.Events, Secret: secret, Message: webhook.NotConnected,
+		})
 		if err == nil && n == 0 {
 			err = webhook.Exists(s.Name)
 		}
@@ -56,7 +58,9 @@ func (d *DB) RotateWebhook(ctx context.Context, id tenant.ID, name, secret strin
 // it stopped. It also enables a disabled webhook.
 func (d *DB) ReplayWebhook(ctx context.Context, id tenant.ID, name string, since time.Time) error {
 	return d.changeWebhook(ctx, id, audit.WebhookReplay, name, func(q *db.Queries) error {
-		n, err := q.MoveWebhook(ctx, db.MoveWebhookParams{TenantID: string(id), Name: name, Since: optionalTime(since)})
+		n, err := q.MoveWebhook(ctx, db.MoveWebhookParams{
+			TenantID: string(id), Name: name, Since: optionalTime(since), Message: webhook.NotConnected,
+		})
 		if err := oneWebhook(n, err, name); err != nil {
 			return err
 		}
@@ -187,7 +191,7 @@ func (d *DB) SaveProgress(ctx context.Context, job webhook.Args, p webhook.Progr
 		due = time.Time{}
 		rows, err := q.SaveWebhookProgress(ctx, db.SaveWebhookProgressParams{
 			TenantID: string(job.Tenant), Name: job.Webhook, Due: job.Due, FromPosition: p.From, ToPosition: p.To, Attempts: integer(p.Attempts),
-			Wait: interval(p.Wait), Disabled: p.Disabled, Skipped: p.Skipped, Message: p.Message, Failing: webhook.FailingAttempts,
+			Wait: interval(p.Wait), Disabled: p.Disabled, Skipped: p.Skipped, Message: p.Message, Failing: webhook.FailingAttempts, NotConnected: webhook.NotConnected,
 		})
 		if err != nil || len(rows) == 0 {
 			return err

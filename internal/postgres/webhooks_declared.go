@@ -30,13 +30,13 @@ func (d *DB) DeclareWebhook(ctx context.Context, id tenant.ID, s webhook.Spec, s
 	}
 	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
 		n, err := q.DeclareWebhook(ctx, db.DeclareWebhookParams{
-			TenantID: string(id), Name: s.Name, Url: s.URL, Events: s.Events, Secret: secret, Overlap: interval(overlap),
+			TenantID: string(id), Name: s.Name, Url: s.URL, Events: s.Events, Secret: secret, Overlap: interval(overlap), Message: webhook.NotConnected,
 		})
 		verb := audit.WebhookUpdate
 		if err == nil && n == 0 {
 			verb = audit.WebhookCreate
 			n, err = q.InsertWebhook(ctx, db.InsertWebhookParams{
-				TenantID: string(id), Name: s.Name, Url: s.URL, Events: s.Events, Secret: secret, Declared: true,
+				TenantID: string(id), Name: s.Name, Url: s.URL, Events: s.Events, Secret: secret, Declared: true, Message: webhook.NotConnected,
 			})
 		}
 		if err != nil || n == 0 { // it is stored like this

@@ -1,6 +1,10 @@
 package postgres_test
 
 import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -84,6 +88,8 @@ func TestDeclaredWebhookNotifiesOperator(t *testing.T) {
 		webhook.Progress
 		want bool
 	}{
+		{"an attempt without a connection", webhook.Progress{Attempts: 1, Message: webhook.NotConnected + ": no response"}, false},
+		{"the connection", webhook.Progress{}, true},
 		{"the first failure", webhook.Progress{Attempts: 1}, false},
 		{"the second one", webhook.Progress{Attempts: 2}, true},
 		{"the third one", webhook.Progress{Attempts: 3}, false},
@@ -103,6 +109,69 @@ func TestDeclaredWebhookNotifiesOperator(t *testing.T) {
 	if !notified() {
 		t.Error("the operator was not notified of the replay")
 	}
+}
+
+// A webhook becomes ready after a connection to its address, although no event matches, and the operator learns the
+// result. One with a refused address is never ready.
+func TestDeclaredWebhookIsConnectedTo(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	for name, c := range map[string]struct {
+		allowed            []netip.Prefix
+		connected, failing bool
+	}{
+		"reachable address": {[]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, true, false},
+		"refused address":   {nil, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, nil)
+			id := b.users[0].Tenant
+			spec := webhook.Spec{Name: "a", URL: server.URL, Events: []string{"user.erase"}}
+			change := func(do func()) {
+				t.Helper()
+				do()
+				if all, err := b.DeclaredWebhooks(t.Context(), id); err != nil || all[0].Connected() || all[0].Failing() {
+					t.Fatalf("webhooks %+v, %v, want one that is not connected yet", all, err)
+				}
+				notified := b.listenOperator(t)
+				b.runDelivery(t, id, webhook.NewSender(c.allowed, time.Now))
+				all, err := b.DeclaredWebhooks(t.Context(), id)
+				if err != nil || all[0].Connected() != c.connected || all[0].Failing() != c.failing || !notified() {
+					t.Errorf("webhooks %+v, %v, want connected %t and the operator notified", all, err, c.connected)
+				}
+			}
+			change(func() { b.declare(t, id, spec, hookSecret) })
+			spec.Events = []string{"audit.export"}
+			change(func() { b.declare(t, id, spec, hookSecret) })
+			change(func() {
+				if err := b.ReplayWebhook(t.Context(), id, "a", time.Time{}); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// runDelivery runs the job of the only webhook of a tenant, as a server does.
+func (b *testBundle) runDelivery(t *testing.T, id tenant.ID, s *webhook.Sender) {
+	t.Helper()
+	if err := b.SealRecords(t.Context(), id, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.QueueDeliveries(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	jobs := b.hookJobs(t, id)
+	if len(jobs) != 1 {
+		t.Fatalf("jobs %v, want one", jobs)
+	}
+	d := webhook.Deliverer{Store: b, Sender: s, Log: slog.New(slog.DiscardHandler)}
+	if err := d.Deliver(t.Context(), jobs[0]); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, b.owner, "delete from river_job where kind = 'webhook.deliver'")
 }
 
 // listenOperator returns a function that reports whether the operator was notified since its last

@@ -60,12 +60,36 @@ func (d *Deliverer) deliverAll(ctx context.Context, job *Args) error {
 		if w.Disabled || len(records) == 0 {
 			return nil
 		}
-		ok, err := d.deliver(ctx, job, w, records, until)
+		var ok bool
+		if w.Connected() {
+			ok, err = d.deliver(ctx, job, w, records, until)
+		} else {
+			ok, err = d.connect(ctx, job, w)
+		}
 		if err != nil || !ok {
 			return err
 		}
 	}
 	return nil
+}
+
+// connect makes the first connection to the address of a webhook, so that its state does not depend on an event. It returns
+// false after a failure, and if the claim has ended or somebody else changed the position.
+func (d *Deliverer) connect(ctx context.Context, job *Args, w Webhook) (bool, error) {
+	p := Progress{From: w.Position, To: w.Position, Wait: lease}
+	err := d.Sender.Connect(ctx, w)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err != nil {
+		p = after(err, w.Attempts, w.Position, w.Position)
+		p.Message = NotConnected + ": " + p.Message
+		d.Log.WarnContext(ctx, "webhook connection failed", "tenant", w.Tenant, "webhook", w.Name,
+			"attempt", w.Attempts+1, "wait", p.Wait.Round(time.Second), "disabled", p.Disabled, "error", err)
+	}
+	due, err := d.Store.SaveProgress(ctx, *job, p)
+	job.Due = due
+	return err == nil && !due.IsZero() && p.Attempts == 0, err
 }
 
 // deliver sends the records that match. It returns false after a failure, and if the claim has ended or
@@ -104,6 +128,9 @@ func (d *Deliverer) deliver(ctx context.Context, job *Args, w Webhook, records [
 // after returns the progress after a failed attempt of the event with sequence number next.
 func after(err error, attempts int, position, next int64) Progress {
 	attempts++
+	if errors.Is(err, errForbidden) {
+		attempts = max(attempts, FailingAttempts) // another attempt soon has no other result
+	}
 	p := Progress{From: position, To: position, Attempts: attempts, Message: err.Error()}
 	_, refused := errors.AsType[refusedError](err)
 	_, gone := errors.AsType[goneError](err)

@@ -29,9 +29,23 @@ const (
 // Sender posts events. It refuses addresses that are not public, unless their network is
 // allowed, and checks the address to which it connects, not the name.
 type Sender struct {
-	public *http.Client // for https: public and allowed addresses
-	inside *http.Client // for http: allowed addresses only
+	public clients // for https: public and allowed addresses
+	inside clients // for http: allowed addresses only
 	now    func() time.Time
+}
+
+// clients connect to the same addresses.
+type clients struct {
+	send    *http.Client
+	connect *http.Client // sends nothing: each request ends with an error, errConnected after a connection
+}
+
+// of returns the clients for the URL of a request.
+func (s *Sender) of(r *http.Request) clients {
+	if r.URL.Scheme == "http" {
+		return s.inside
+	}
+	return s.public
 }
 
 // NewSender returns a sender that may also reach addresses in the allowed networks, and those with
@@ -41,15 +55,15 @@ func NewSender(allowed []netip.Prefix, now func() time.Time) *Sender {
 		return slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(a) })
 	}
 	return &Sender{
-		public: newClient(func(a netip.Addr) bool { return isPublic(a) || inside(a) }),
-		inside: newClient(inside),
+		public: newClients(func(a netip.Addr) bool { return isPublic(a) || inside(a) }),
+		inside: newClients(inside),
 		now:    now,
 	}
 }
 
-// newClient returns a client that connects to permitted addresses only, without a proxy, and
-// follows no redirects.
-func newClient(permitted func(netip.Addr) bool) *http.Client {
+// newClients returns clients that connect to permitted addresses only, without a proxy, and
+// follow no redirects.
+func newClients(permitted func(netip.Addr) bool) clients {
 	dialer := &net.Dialer{Timeout: sendTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil || !permitted(plain(to.Addr())) {
@@ -57,13 +71,37 @@ func newClient(permitted func(netip.Addr) bool) *http.Client {
 		}
 		return nil
 	}}
-	return &http.Client{
-		Timeout:       sendTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxResponse,
-			TLSHandshakeTimeout: sendTimeout, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 1},
+	secure := &tls.Dialer{NetDialer: dialer}
+	return clients{
+		send: &http.Client{
+			Timeout:       sendTimeout,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxResponse,
+				TLSHandshakeTimeout: sendTimeout, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 1},
+		},
+		connect: &http.Client{
+			Timeout:   sendTimeout,
+			Transport: &http.Transport{DialContext: connectOnly(dialer.DialContext), DialTLSContext: connectOnly(secure.DialContext)},
+		},
 	}
 }
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// connectOnly closes each connection and returns errConnected. So the transport finds the address in the URL as it does
+// for a delivery, but has no connection for a request.
+func connectOnly(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		_ = conn.Close() // nothing was sent
+		return nil, errConnected
+	}
+}
+
+var errConnected = errors.New("connected")
 
 var errForbidden = errors.New("the address is not public and not in the allowed networks")
 
@@ -129,17 +167,26 @@ func (s *Sender) Send(ctx context.Context, w Webhook, r Record) error {
 	req.Header.Set(standardwebhooks.HeaderWebhookID, r.ID())
 	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, fmt.Sprint(now.Unix()))
 	req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
-	client := s.public
-	if req.URL.Scheme == "http" {
-		client = s.inside
-	}
-	res, err := client.Do(req)
+	res, err := s.of(req).send.Do(req)
 	if err != nil {
 		return describe(err)
 	}
 	defer res.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxResponse)) // the status decides
 	return outcome(res.StatusCode)
+}
+
+// Connect connects to the address of a webhook, with TLS for https, and sends no request. The text of its error is like that of Send.
+func (s *Sender) Connect(ctx context.Context, w Webhook) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, w.URL, http.NoBody)
+	if err != nil {
+		return errors.New("the URL is invalid")
+	}
+	_, err = s.of(req).connect.Do(req) //nolint:bodyclose // there is no response
+	if errors.Is(err, errConnected) {
+		return nil
+	}
+	return describe(err)
 }
 
 // sign returns a signature with each secret.

@@ -92,7 +92,7 @@ type Webhook struct {
 	FailingSince time.Time
 	Disabled     bool
 	Skipped      int64  // events that the endpoint refused
-	Message      string // of the last failure
+	Message      string // of the last failure; begins with NotConnected until a connection was made
 	Declared     bool   // in the Tenant, and not created by a command
 }
 
@@ -105,6 +105,12 @@ func (w Webhook) Paused() bool { return w.Due.Equal(PausedUntil) && !w.Disabled 
 // FailingAttempts is the number of failed attempts of an event from which the webhook counts as
 // failing in the status of its Tenant.
 const FailingAttempts = 2
+
+// NotConnected begins the message of a webhook until a connection to its address was made. A cause may follow.
+const NotConnected = "not connected yet"
+
+// Connected reports whether a connection to the address was made since the webhook was created, changed or replayed.
+func (w Webhook) Connected() bool { return !strings.HasPrefix(w.Message, NotConnected) }
 
 // Failing reports whether the webhook delivers nothing at present.
 func (w Webhook) Failing() bool { return w.Disabled || w.Attempts >= FailingAttempts }
@@ -145,7 +151,7 @@ type DeclaredStore interface {
 	DeclaredWebhooks(ctx context.Context, t tenant.ID) ([]Webhook, error)
 	// DeclareWebhook creates or updates a webhook, or nothing if it is stored like this. A replaced
 	// secret signs as well for the overlap. A webhook of the name that a command created becomes a
-	// declared one. Any change enables it and tries the next event again at once.
+	// declared one. Any change enables it, connects to its address and tries the next event again at once.
 	DeclareWebhook(ctx context.Context, t tenant.ID, s Spec, secret string, overlap time.Duration) error
 	// DeleteDeclaredWebhook deletes a declared webhook, if there is one.
 	DeleteDeclaredWebhook(ctx context.Context, t tenant.ID, name string) error

@@ -142,7 +142,7 @@ func (f *fakeStore) SaveProgress(_ context.Context, job Args, p Progress) (time.
 	if p.From != f.Position || !job.Due.Equal(f.Due) {
 		return time.Time{}, nil
 	}
-	f.Position, f.Attempts, f.Disabled, f.Skipped = p.To, p.Attempts, p.Disabled, f.Skipped+p.Skipped
+	f.Position, f.Attempts, f.Disabled, f.Skipped, f.Message = p.To, p.Attempts, p.Disabled, f.Skipped+p.Skipped, p.Message
 	f.Due = f.now.Add(p.Wait)
 	f.saved = append(f.saved, p)
 	return f.Due, nil

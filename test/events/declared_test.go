@@ -43,8 +43,8 @@ func wantWebhooksReady(t *testing.T, i *installation.Installation, status metav1
 	})
 }
 
-// TestDeclaredWebhook works with a Tenant only: the receiver verifies with the secret of the
-// Secret, the condition reports a failing endpoint, a rotation lets both secrets verify, and the
+// TestDeclaredWebhook works with a Tenant only: the webhook is ready after a connection, the receiver verifies with the secret
+// of the Secret, the condition reports a failing endpoint, a rotation lets both secrets verify, and the
 // removal of the webhook ends the delivery.
 func TestDeclaredWebhook(t *testing.T) {
 	t.Parallel()
@@ -55,12 +55,13 @@ func TestDeclaredWebhook(t *testing.T) {
 	tn.Spec.TokenOverlap.Duration = time.Hour
 	tn.Spec.Webhooks = []v1alpha1.TenantWebhook{{Name: "backend", URL: r.URL, Events: []string{"memory.*"}}}
 	i.MustCreate(t, tn)
-	wantWebhooksReady(t, i, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	wantWebhooksReady(t, i, metav1.ConditionFalse, v1alpha1.ReasonNotConnected)
 	first := signingSecret(t, i)
 	r.setSecret(first)
 
 	c := newClient(tokenOf(t, i, "declared", "alice"))
 	server := i.Serve(t, "MNEMO_WEBHOOK_NETWORKS=127.0.0.0/8")
+	wantWebhooksReady(t, i, metav1.ConditionTrue, v1alpha1.ReasonApplied) // without an event
 	events := map[string]bool{}
 	create(t, c, server.URL, "Delivered with the first secret", 3, events)
 	r.want(events)

@@ -53,8 +53,8 @@ const declareWebhook = `-- name: DeclareWebhook :execrows
 update webhooks set url = $1, events = $2::text[], secret = $3, declared = true,
     previous_secret = case when secret = $3 then previous_secret else secret end,
     previous_until = case when secret = $3 then previous_until else now() + $4::interval end,
-    attempts = 0, due_at = now(), failing_since = null, disabled = false, message = ''
-where tenant_id = $5 and name = $6 and (url <> $1 or events <> $2::text[] or secret <> $3 or not declared)
+    attempts = 0, due_at = now(), failing_since = null, disabled = false, message = $5
+where tenant_id = $6 and name = $7 and (url <> $1 or events <> $2::text[] or secret <> $3 or not declared)
 `
 
 type DeclareWebhookParams struct {
@@ -62,6 +62,7 @@ type DeclareWebhookParams struct {
 	Events   []string
 	Secret   string
 	Overlap  pgtype.Interval
+	Message  string
 	TenantID string
 	Name     string
 }
@@ -73,6 +74,7 @@ func (q *Queries) DeclareWebhook(ctx context.Context, arg DeclareWebhookParams) 
 		arg.Events,
 		arg.Secret,
 		arg.Overlap,
+		arg.Message,
 		arg.TenantID,
 		arg.Name,
 	)
@@ -227,9 +229,9 @@ func (q *Queries) GetWebhook(ctx context.Context, arg GetWebhookParams) (Webhook
 }
 
 const insertWebhook = `-- name: InsertWebhook :execrows
-insert into webhooks (tenant_id, name, url, events, secret, declared, position)
-select t.id, $1, $2, $3::text[], $4, $5, coalesce((select c.seq from audit_chains c where c.tenant_id = t.id), 0)
-from tenants t where t.id = $6 and t.state = 'active'
+insert into webhooks (tenant_id, name, url, events, secret, declared, message, position)
+select t.id, $1, $2, $3::text[], $4, $5, $6, coalesce((select c.seq from audit_chains c where c.tenant_id = t.id), 0)
+from tenants t where t.id = $7 and t.state = 'active'
 on conflict do nothing
 `
 
@@ -239,6 +241,7 @@ type InsertWebhookParams struct {
 	Events   []string
 	Secret   string
 	Declared bool
+	Message  string
 	TenantID string
 }
 
@@ -249,6 +252,7 @@ func (q *Queries) InsertWebhook(ctx context.Context, arg InsertWebhookParams) (i
 		arg.Events,
 		arg.Secret,
 		arg.Declared,
+		arg.Message,
 		arg.TenantID,
 	)
 	if err != nil {
@@ -321,13 +325,14 @@ func (q *Queries) ListWebhooks(ctx context.Context, tenantID string) ([]ListWebh
 }
 
 const moveWebhook = `-- name: MoveWebhook :execrows
-update webhooks w set attempts = 0, due_at = now(), failing_since = null, disabled = false, message = '',
-    position = case when $1::timestamptz is null then w.position
-        else coalesce((select min(r.seq) - 1 from audit_records r where r.tenant_id = w.tenant_id and r.at >= $1), w.position) end
-where w.tenant_id = $2 and w.name = $3
+update webhooks w set attempts = 0, due_at = now(), failing_since = null, disabled = false, message = $1,
+    position = case when $2::timestamptz is null then w.position
+        else coalesce((select min(r.seq) - 1 from audit_records r where r.tenant_id = w.tenant_id and r.at >= $2), w.position) end
+where w.tenant_id = $3 and w.name = $4
 `
 
 type MoveWebhookParams struct {
+	Message  string
 	Since    *time.Time
 	TenantID string
 	Name     string
@@ -335,7 +340,12 @@ type MoveWebhookParams struct {
 
 // Without a time, delivery continues where it stopped.
 func (q *Queries) MoveWebhook(ctx context.Context, arg MoveWebhookParams) (int64, error) {
-	result, err := q.db.Exec(ctx, moveWebhook, arg.Since, arg.TenantID, arg.Name)
+	result, err := q.db.Exec(ctx, moveWebhook,
+		arg.Message,
+		arg.Since,
+		arg.TenantID,
+		arg.Name,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -475,14 +485,15 @@ func (q *Queries) RotateWebhook(ctx context.Context, arg RotateWebhookParams) (i
 
 const saveWebhookProgress = `-- name: SaveWebhookProgress :many
 with before as (
-    select x.attempts from webhooks x where x.tenant_id = $7 and x.name = $8 and x.due_at = $10 and x.position = $11
+    select x.attempts, starts_with(x.message, $10) as unconnected from webhooks x where x.tenant_id = $7 and x.name = $8 and x.due_at = $11 and x.position = $12
         and not x.disabled for update
 )
 update webhooks w set position = $1, attempts = $2, due_at = now() + $3::interval, disabled = $4,
     failing_since = case when $2::int = 0 then null else coalesce(w.failing_since, now()) end,
     skipped = w.skipped + $5, message = $6
 from before b where w.tenant_id = $7 and w.name = $8
-returning (w.declared and (w.disabled or (b.attempts >= $9::int) <> (w.attempts >= $9::int)))::boolean as changed, w.due_at
+returning (w.declared and (w.disabled or (b.attempts >= $9::int) <> (w.attempts >= $9::int)
+    or b.unconnected and not starts_with(w.message, $10)))::boolean as changed, w.due_at
 `
 
 type SaveWebhookProgressParams struct {
@@ -495,6 +506,7 @@ type SaveWebhookProgressParams struct {
 	TenantID     string
 	Name         string
 	Failing      int32
+	NotConnected string
 	Due          time.Time
 	FromPosition int64
 }
@@ -517,6 +529,7 @@ func (q *Queries) SaveWebhookProgress(ctx context.Context, arg SaveWebhookProgre
 		arg.TenantID,
 		arg.Name,
 		arg.Failing,
+		arg.NotConnected,
 		arg.Due,
 		arg.FromPosition,
 	)

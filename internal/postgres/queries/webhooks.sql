@@ -1,6 +1,6 @@
 -- name: InsertWebhook :execrows
-insert into webhooks (tenant_id, name, url, events, secret, declared, position)
-select t.id, @name, @url, @events::text[], @secret, @declared, coalesce((select c.seq from audit_chains c where c.tenant_id = t.id), 0)
+insert into webhooks (tenant_id, name, url, events, secret, declared, message, position)
+select t.id, @name, @url, @events::text[], @secret, @declared, @message, coalesce((select c.seq from audit_chains c where c.tenant_id = t.id), 0)
 from tenants t where t.id = @tenant_id and t.state = 'active'
 on conflict do nothing;
 
@@ -13,7 +13,7 @@ where w.tenant_id = @tenant_id order by w.name;
 update webhooks set url = @url, events = @events::text[], secret = @secret, declared = true,
     previous_secret = case when secret = @secret then previous_secret else secret end,
     previous_until = case when secret = @secret then previous_until else now() + @overlap::interval end,
-    attempts = 0, due_at = now(), failing_since = null, disabled = false, message = ''
+    attempts = 0, due_at = now(), failing_since = null, disabled = false, message = @message
 where tenant_id = @tenant_id and name = @name and (url <> @url or events <> @events::text[] or secret <> @secret or not declared);
 
 -- name: GetWebhook :one
@@ -25,7 +25,7 @@ where tenant_id = @tenant_id and name = @name and not declared;
 
 -- name: MoveWebhook :execrows
 -- Without a time, delivery continues where it stopped.
-update webhooks w set attempts = 0, due_at = now(), failing_since = null, disabled = false, message = '',
+update webhooks w set attempts = 0, due_at = now(), failing_since = null, disabled = false, message = @message,
     position = case when sqlc.narg('since')::timestamptz is null then w.position
         else coalesce((select min(r.seq) - 1 from audit_records r where r.tenant_id = w.tenant_id and r.at >= sqlc.narg('since')), w.position) end
 where w.tenant_id = @tenant_id and w.name = @name;
@@ -76,11 +76,12 @@ where r.tenant_id = @tenant_id and r.seq > @after order by r.seq limit @page;
 -- Nothing if a replay changed the position meanwhile, or the claim has ended. changed
 -- means that the state in the status of the Tenant is another one.
 with before as (
-    select x.attempts from webhooks x where x.tenant_id = @tenant_id and x.name = @name and x.due_at = @due and x.position = @from_position
+    select x.attempts, starts_with(x.message, @not_connected) as unconnected from webhooks x where x.tenant_id = @tenant_id and x.name = @name and x.due_at = @due and x.position = @from_position
         and not x.disabled for update
 )
 update webhooks w set position = @to_position, attempts = @attempts, due_at = now() + @wait::interval, disabled = @disabled,
     failing_since = case when @attempts::int = 0 then null else coalesce(w.failing_since, now()) end,
     skipped = w.skipped + @skipped, message = @message
 from before b where w.tenant_id = @tenant_id and w.name = @name
-returning (w.declared and (w.disabled or (b.attempts >= @failing::int) <> (w.attempts >= @failing::int)))::boolean as changed, w.due_at;
+returning (w.declared and (w.disabled or (b.attempts >= @failing::int) <> (w.attempts >= @failing::int)
+    or b.unconnected and not starts_with(w.message, @not_connected)))::boolean as changed, w.due_at;

@@ -57,7 +57,7 @@ func declaresWebhooks(c check) {
 	}
 	f.wantDeclared(c)
 	f.declare(c, b, firstSecret, 0)
-	f.wantDeclared(c, webhook.Webhook{Spec: b, Secrets: []string{firstSecret}, Declared: true})
+	f.wantDeclared(c, webhook.Webhook{Spec: b, Secrets: []string{firstSecret}, Declared: true, Message: webhook.NotConnected})
 	other.wantDeclared(c)
 
 	a.URL = "https://acme.test/taken-over"
@@ -66,8 +66,8 @@ func declaresWebhooks(c check) {
 	for range 2 {
 		f.declare(c, b, secondSecret, 0)
 	}
-	f.wantDeclared(c, webhook.Webhook{Spec: a, Secrets: []string{secondSecret, firstSecret}, Declared: true},
-		webhook.Webhook{Spec: b, Secrets: []string{secondSecret}, Declared: true})
+	f.wantDeclared(c, webhook.Webhook{Spec: a, Secrets: []string{secondSecret, firstSecret}, Declared: true, Message: webhook.NotConnected},
+		webhook.Webhook{Spec: b, Secrets: []string{secondSecret}, Declared: true, Message: webhook.NotConnected})
 	a.URL = "acme"
 	wantKind(c.t, c.Webhooks.DeclareWebhook(c.t.Context(), f.got.ID, a, secondSecret, 0), fault.Invalid)
 
@@ -76,7 +76,7 @@ func declaresWebhooks(c check) {
 			c.t.Fatal(err)
 		}
 	}
-	f.wantDeclared(c, webhook.Webhook{Spec: b, Secrets: []string{secondSecret}, Declared: true})
+	f.wantDeclared(c, webhook.Webhook{Spec: b, Secrets: []string{secondSecret}, Declared: true, Message: webhook.NotConnected})
 }
 
 // endsWebhooks checks that declared webhooks end with the Tenant, and that the others stay.
@@ -104,6 +104,6 @@ func endsWebhooks(c check) {
 		if all, err := c.Webhooks.Webhooks(c.t.Context(), f.got.ID); err != nil || len(all) != 1 {
 			c.t.Errorf("%s: webhooks %+v, %v, want one", name, all, err)
 		}
-		other.wantDeclared(c, webhook.Webhook{Spec: declared, Secrets: []string{firstSecret}, Declared: true})
+		other.wantDeclared(c, webhook.Webhook{Spec: declared, Secrets: []string{firstSecret}, Declared: true, Message: webhook.NotConnected})
 	}
 }

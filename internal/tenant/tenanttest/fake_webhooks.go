@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -40,12 +41,16 @@ func (f *Fake) DeclareWebhook(_ context.Context, id tenant.ID, s webhook.Spec, s
 	w := r.webhooks[s.Name]
 	secrets := []string{secret}
 	switch {
+	case w.Declared && w.Secrets[0] == secret && reflect.DeepEqual(w.Spec, s):
+		return nil
 	case len(w.Secrets) > 0 && w.Secrets[0] == secret:
 		secrets = w.Secrets
 	case len(w.Secrets) > 0 && overlap > 0:
 		secrets = append(secrets, w.Secrets[0])
 	}
-	r.webhooks[s.Name] = webhook.Webhook{Spec: s, Tenant: id, Secrets: secrets, Position: w.Position, Skipped: w.Skipped, Declared: true}
+	r.webhooks[s.Name] = webhook.Webhook{
+		Spec: s, Tenant: id, Secrets: secrets, Position: w.Position, Skipped: w.Skipped, Declared: true, Message: webhook.NotConnected,
+	}
 	return nil
 }
 
@@ -74,7 +79,7 @@ func (f *Fake) CreateWebhook(_ context.Context, id tenant.ID, s webhook.Spec, se
 	if _, exists := r.webhooks[s.Name]; exists {
 		return webhook.Exists(s.Name)
 	}
-	r.webhooks[s.Name] = webhook.Webhook{Spec: s, Tenant: id, Secrets: []string{secret}}
+	r.webhooks[s.Name] = webhook.Webhook{Spec: s, Tenant: id, Secrets: []string{secret}, Message: webhook.NotConnected}
 	return nil
 }
 
