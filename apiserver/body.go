@@ -1,8 +1,11 @@
 package apiserver
 
 import (
+	"errors"
 	"io"
 	"mime"
+	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -25,6 +28,9 @@ type body struct {
 	stream io.Reader
 	left   int // remaining bytes by Content-Length; negative if chunked
 	done   bool
+	begun  bool     // received a byte
+	silent bool     // the first byte did not arrive in time
+	waits  net.Conn // of a client that expects the server to ask for the body
 }
 
 // Read does not read past the end: after the last chunk the stream would parse
@@ -33,12 +39,31 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.done {
 		return 0, io.EOF
 	}
+	if err := b.ask(); err != nil {
+		return 0, err
+	}
 	n, err := b.stream.Read(p)
+	b.begun = b.begun || n > 0
+	b.silent = !b.begun && errors.Is(err, os.ErrDeadlineExceeded)
 	if b.left > 0 {
 		b.left -= n
 	}
 	b.done = err == io.EOF || b.left == 0
 	return n, err
+}
+
+// ask asks a client that waits for it to send the body, once.
+func (b *body) ask() error {
+	if b.waits == nil {
+		return nil
+	}
+	conn := b.waits
+	b.waits = nil
+	if err := conn.SetWriteDeadline(time.Now().Add(stallTimeout)); err != nil { // that of the last response may have passed
+		return err //nolint:wrapcheck // ends the connection
+	}
+	_, err := io.WriteString(conn, "HTTP/1.1 100 Continue\r\n\r\n")
+	return err //nolint:wrapcheck // ends the connection
 }
 
 // requestBody returns the body of a request, nil if it has none.
@@ -51,6 +76,9 @@ func requestBody(c *fiber.Ctx) *body {
 		return nil
 	}
 	b := &body{stream: c.Request().BodyStream(), left: length}
+	if h := &c.Request().Header; h.IsHTTP11() && string(h.Peek(fiber.HeaderExpect)) == expectContinue {
+		b.waits = c.Context().Conn()
+	}
 	c.Locals(localBody, b)
 	return b
 }

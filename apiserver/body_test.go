@@ -7,9 +7,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/oauth"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // raw sends bytes to the server and returns its output until it closes the
@@ -109,6 +113,90 @@ func TestAnnouncedBodiesTimeOut(t *testing.T) {
 					t.Errorf("answer %q, want 408 with a sentence", got)
 				}
 			})
+		}
+	}
+}
+
+// A request that its headers already refuse is answered before its body arrives. A client that expects to be asked for
+// the body is not asked.
+func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t, func(c *Config) {
+		c.Sessions = struct{ tenant.SessionStore }{}
+		c.OAuth = oauth.NewService(oauth.Config{URL: &url.URL{Scheme: "https", Host: "mnemo.test"}})
+	})
+	const json, form = "application/json", "application/x-www-form-urlencoded"
+	tests := map[string]struct {
+		line, token, kind string
+		length            int64
+		want              string
+	}{
+		"API":          {"POST /api/memory", h.alice, json, defaultBody + 1, "413"},
+		"Conversation": {"POST /api/chat-history/ingest/custom-online", h.alice, json, ingestBody + 1, "413"},
+		"Mem0":         {"POST /mem0/v1/memories/", h.alice, json, defaultBody + 1, "413"},
+		"MCP":          {"POST /mcp", h.alice, json, defaultBody + 1, "413"},
+		"Import":       {"POST /api/chat-history/import", h.alice, formData + "; boundary=x", defaultImportFile + formOverhead + 1, "413"},
+		"OAuth":        {"POST /register", "", json, maxOAuth + 1, "413"},
+		"Page":         {"POST /sign-in", "", form, 256<<10 + 1, "413"},
+		"NoToken":      {"POST /api/memory", "", json, 10, "401"},
+		"NotJSON":      {"POST /api/memory", h.alice, "text/plain", 10, "415"},
+		"NoRoute":      {"POST /nothing", "", json, 10, "404"},
+		"OddMethod":    {"BREW /api/memory", "", json, 10, "405"},
+	}
+	for name, tc := range tests {
+		for _, expect := range []string{"", "Expect: 100-continue\r\n", "Expect: 100-Continue\r\n"} {
+			t.Run(name+expect, func(t *testing.T) {
+				t.Parallel()
+				got := h.raw(t, fmt.Sprintf("%s HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: same-origin\r\n"+
+					"Authorization: Bearer %s\r\nContent-Type: %s\r\n%sContent-Length: %d\r\n\r\n",
+					tc.line, tc.token, tc.kind, expect, tc.length))
+				if !strings.HasPrefix(got, "HTTP/1.1 "+tc.want) || !strings.Contains(got, "\r\nConnection: close\r\n") {
+					t.Errorf("answer %q, want %s and Connection: close", got, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// A client that expects to be asked for its body is asked once, and the connection stays open.
+func TestExpectedContinueIsSent(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	conn := h.dial(t)
+	in := bufio.NewReader(conn)
+	body := `{"text":"a"}`
+	head := "POST /api/memory HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + h.alice + "\r\n"
+	for _, r := range []struct{ head, body string }{
+		{head + fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)), body},
+		{head + "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body)},
+	} {
+		for _, sent := range []struct {
+			text   string
+			status int
+		}{{r.head, http.StatusContinue}, {r.body, http.StatusOK}} {
+			if _, err := io.WriteString(conn, sent.text); err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != sent.status || resp.Close {
+				t.Fatalf("after %q: %d %s, close %v, %v; want %d", sent.text, resp.StatusCode, text, resp.Close, err, sent.status)
+			}
+		}
+	}
+}
+
+// The server ignores a length that a client sends in the server's own header.
+func TestClientsCannotSetTheDeferredLength(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	for _, own := range []string{headerLength, strings.ToLower(headerLength)} {
+		got := h.raw(t, "GET /healthz HTTP/1.1\r\nHost: x\r\n"+own+": 40\r\n"+own+": 50\r\n\r\n"+
+			"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		if strings.Count(got, "HTTP/1.1 200") != 2 {
+			t.Errorf("answer %q, want two responses", got)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package apiserver
 import (
 	"io"
 	"net"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,9 +126,35 @@ func closeConnection(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// bodyStart gives a client the read timeout again for the first bytes of a body. The
-// server reads one byte of the body before the handler runs; conn.Read extends the
-// deadline for the rest.
-func (s *Server) bodyStart(*fasthttp.RequestHeader) fasthttp.RequestConfig {
-	return fasthttp.RequestConfig{MaxRequestBodySize: 1, ReadTimeout: s.ReadTimeout}
+const (
+	// headerLength holds the length of a body while fasthttp must not know it.
+	headerLength = "X-Mnemo-Length"
+	// expectContinue is an expectation that fasthttp, which compares its case, does not handle.
+	expectContinue = "100-Continue"
+)
+
+// deferBody makes fasthttp call the handler when it has received the headers. It would wait for a byte of the body, and
+// ask for a body that the headers already refuse. The client has the read timeout again for the first bytes of a
+// body; conn.Read extends the deadline for the others.
+func (s *Server) deferBody(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	h.Set(headerLength, strconv.Itoa(h.ContentLength())) // replaces the client's
+	if h.ContentLength() > 0 {
+		h.SetContentLength(0)
+	}
+	if strings.EqualFold(string(h.Peek(fasthttp.HeaderExpect)), expectContinue) {
+		h.Set(fasthttp.HeaderExpect, expectContinue)
+	}
+	return fasthttp.RequestConfig{ReadTimeout: s.ReadTimeout}
+}
+
+// restoreLength undoes what deferBody did to the length of the body.
+func restoreLength(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		h := &ctx.Request.Header
+		if n, err := strconv.Atoi(string(h.Peek(headerLength))); err == nil && n > 0 {
+			h.SetContentLength(n)
+		}
+		h.Del(headerLength)
+		next(ctx)
+	}
 }

@@ -8,23 +8,42 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/oauth"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// A body that is only announced times out like the headers, however large it is and
-// without a token: before, 4 GiB had 36 hours.
+// A body that is only announced times out like the headers, on every API and however large it is: before, 4 GiB had
+// 36 hours.
 func TestAnnouncedBodiesHaveTheHeaderTimeout(t *testing.T) {
 	t.Parallel()
-	h := newTestServer(t, func(c *Config) { c.ReadTimeout = 200 * time.Millisecond })
-	for name, length := range map[string]string{
-		"Large":   "Content-Length: 4294967296",
-		"Chunked": "Transfer-Encoding: chunked",
+	h := newTestServer(t, func(c *Config) {
+		c.ReadTimeout = 200 * time.Millisecond
+		c.Sessions = struct{ tenant.SessionStore }{}
+		c.OAuth = oauth.NewService(oauth.Config{URL: &url.URL{Scheme: "https", Host: "mnemo.test"}})
+	})
+	for path, tc := range map[string]struct {
+		kind   string
+		length int64
+	}{
+		"/mem0/v1/memories/":       {"application/json", 30},
+		"/mcp":                     {"application/json", 30},
+		"/register":                {"application/json", 30},
+		"/token":                   {"application/x-www-form-urlencoded", 30},
+		"/sign-in":                 {"application/x-www-form-urlencoded", 30},
+		"/api/chat-history/import": {formData + "; boundary=x", 4 << 30},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			h.raw(t, "POST /api/memory HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+length+"\r\n\r\n")
+			got := h.raw(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: same-origin\r\n"+
+				"Authorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", path, h.alice, tc.kind, tc.length))
+			if !strings.HasPrefix(got, "HTTP/1.1 408") || !strings.Contains(got, requestTimeout) {
+				t.Errorf("answer %q, want 408 with a sentence", got)
+			}
 		})
 	}
 }

@@ -63,7 +63,11 @@ func (s *Server) middleware(c *fiber.Ctx) error {
 		}
 	}()
 
-	if err := s.next(c); err != nil {
+	err := s.next(c)
+	if b := requestBody(c); b != nil && b.silent {
+		err = fiber.ErrRequestTimeout
+	}
+	if err != nil {
 		if err := s.handleError(c, err); err != nil {
 			return err
 		}

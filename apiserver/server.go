@@ -161,8 +161,8 @@ func New(c Config) *Server {
 		WriteTimeout:                 c.WriteTimeout,
 		IdleTimeout:                  c.IdleTimeout,
 	})
-	s.app.Server().Handler = s.rejectUnknownMethods(s.app.Server().Handler)
-	s.app.Server().HeaderReceived = s.bodyStart
+	s.app.Server().Handler = restoreLength(s.rejectUnknownMethods(s.app.Server().Handler))
+	s.app.Server().HeaderReceived = s.deferBody
 	s.app.Server().ErrorHandler = closeAfter(s.app.Server().ErrorHandler)
 	s.app.Use(s.middleware)
 	s.api = humafiber.New(s.app, apiConfig())

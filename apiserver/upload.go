@@ -128,7 +128,7 @@ func (s *Server) formParts(c *fiber.Ctx) (*multipart.Reader, error) {
 // errSlowUpload is the error for an upload below the minimum rate.
 var errSlowUpload error = fault.New(fault.Invalid, "the upload is too slow: at least %d KiB/s are required, on average over a minute", minUploadRate>>10)
 
-// uploadReader extends the read deadline with every read, and fails below the minimum rate.
+// uploadReader extends the read deadline with every read after the first, and fails below the minimum rate.
 // The time in which the server stores what it has read does not count.
 type uploadReader struct {
 	r        io.Reader
@@ -136,13 +136,17 @@ type uploadReader struct {
 	now      func() time.Time
 	waited   time.Duration // in reads since the last check of the rate
 	received int64         // bytes meanwhile
+	begun    bool
 }
 
 func (u *uploadReader) Read(b []byte) (int, error) {
 	begin := u.now()
-	if err := u.conn.SetReadDeadline(begin.Add(uploadIdleTimeout)); err != nil {
-		return 0, err
+	if u.begun {
+		if err := u.conn.SetReadDeadline(begin.Add(uploadIdleTimeout)); err != nil {
+			return 0, err
+		}
 	}
+	u.begun = true
 	n, err := u.r.Read(b)
 	u.waited += u.now().Sub(begin)
 	u.received += int64(n)

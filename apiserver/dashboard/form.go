@@ -17,6 +17,8 @@ import (
 // maxForm is the size limit of a form, bytes: a percent-encoded memory and more.
 const maxForm = 256 << 10
 
+var errFormTooLarge error = fault.New(fault.TooLarge, "the form is too long (limit %d KiB)", maxForm>>10)
+
 // form reads the fields of a form, once per request.
 func (d *Dashboard) form(c *fiber.Ctx) (url.Values, error) {
 	if read, ok := c.Locals(readForm{}).(url.Values); ok {
@@ -41,12 +43,15 @@ func (d *Dashboard) readForm(c *fiber.Ctx) (url.Values, error) {
 	if body == nil {
 		return url.Values{}, nil
 	}
+	if c.Request().Header.ContentLength() > maxForm {
+		return nil, errFormTooLarge
+	}
 	text, err := io.ReadAll(io.LimitReader(body, maxForm+1))
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "the form was not sent completely")
 	}
 	if len(text) > maxForm {
-		return nil, fault.New(fault.TooLarge, "the form is too long (limit %d KiB)", maxForm>>10)
+		return nil, errFormTooLarge
 	}
 	values, err := url.ParseQuery(string(text))
 	if err != nil {
