@@ -63,10 +63,11 @@ var defects = map[string]defect{
 		want: []string{unaudited},
 	},
 	"lost merge": {
-		file: "internal/postgres/memory_merges.go",
-		old:  "db.InsertMergedParams{TenantID: p.TenantID, UserID: p.UserID, Kept: kept, Ids: ids}",
-		new:  "db.InsertMergedParams{TenantID: p.TenantID, UserID: p.UserID, Kept: kept, Ids: plantedValue(DEFECT, ids, ids[1:])}",
-		want: []string{lost},
+		file:  "internal/postgres/memory_merges.go",
+		old:   "db.InsertMergedParams{TenantID: p.TenantID, UserID: p.UserID, Kept: kept, Ids: ids}",
+		new:   "db.InsertMergedParams{TenantID: p.TenantID, UserID: p.UserID, Kept: kept, Ids: plantedValue(DEFECT, ids, ids[1:])}",
+		want:  []string{lost},
+		steps: func(l *lane) []step { return []step{{3, l.createMemory}, {1, l.mergeMemories}} },
 	},
 	"erased user left": {
 		file:  "internal/postgres/user_purge.go",
