@@ -49,7 +49,7 @@ func TestCopyCommand(t *testing.T) {
 	source.expectOutput(t, "retired tenant "+name, "tenants", "retire", "--tenant", name, "--yes")
 	source.expectError(t, "is already retained", "tenants", "retire", "--tenant", name, "--yes")
 	source.expectOutput(t, "paused", "webhooks", "list", "--tenant", name)
-	target.expectOutput(t, "active", "webhooks", "list", "--tenant", name)
+	target.expectOutput(t, "not connected", "webhooks", "list", "--tenant", name)
 	source.expectRevoked(t, "the token in the source", token)
 	source.expectOutput(t, "purged tenant "+name, "tenants", "purge", name, "--yes")
 	target.expectValid(t, "the token after the purge of the source", token)
