@@ -55,6 +55,7 @@ func TestOverload(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(r.accounts)) {
 		d.users = append(d.users, &overloadUser{account: r.accounts[name]})
 	}
+	d.sustain(t.Context(), lasting/2) // opens all connections: until then requests fail, and the rate is too low
 	sustained := d.sustain(t.Context(), lasting/2)
 	before := d.measure(t.Context())
 	t.Logf("sustained %.0f requests/s; a request takes %s", sustained, before)
