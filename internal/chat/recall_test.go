@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/mnemo-dev/mnemo/internal/breaker"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -260,7 +261,7 @@ func TestRecallFallsBack(t *testing.T) {
 	}
 }
 
-// After an error the model is not called again until the backoff ends.
+// After an error the model is not called again for a pause.
 func TestRecallBacksOff(t *testing.T) {
 	t.Parallel()
 	now := askedAt
@@ -273,9 +274,9 @@ func TestRecallBacksOff(t *testing.T) {
 	if n := w.asked.Load(); n != 1 {
 		t.Errorf("%d calls of the model, want 1", n)
 	}
-	now, w.err, w.answer = now.Add(backoff), nil, "[1]"
+	now, w.err, w.answer = now.Add(breaker.FirstPause), nil, "[1]"
 	if got := recallOne(t, s, ask("a")); got.Model != "writer" {
-		t.Errorf("after the backoff: %+v", got)
+		t.Errorf("after the pause: %+v", got)
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
+	"github.com/mnemo-dev/mnemo/internal/breaker"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -66,7 +66,7 @@ type Config struct {
 // Service stores, lists and searches conversations.
 type Service struct {
 	Config
-	backoffUntil atomic.Int64 // no calls of the synthesizer until then, in Unix nanoseconds
+	synthesizer breaker.Breaker // of Config.Synthesizer
 }
 
 // NewService returns a Service.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/breaker"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
@@ -16,9 +17,6 @@ import (
 const (
 	// synthesisTokens limits the excerpts in the prompt.
 	synthesisTokens = 3000
-	// backoff is the time without calls after an error of the chat model other than ErrNoAnswer, so
-	// that not every recall waits for an unavailable one.
-	backoff = 15 * time.Second
 )
 
 // ErrNoAnswer is in the chain of a Synthesizer's error if the chat model refuses a question or does not
@@ -56,7 +54,7 @@ type SynthesisExcerpt struct {
 // synthesize returns the answer of the chat model; false if there is none, or if
 // the answer is invalid.
 func (s *Service) synthesize(ctx context.Context, in RecallInput, question string, budget int, r recollected) (Recollection, bool) {
-	if s.Synthesizer == nil || r.empty() || s.Now().UnixNano() < s.backoffUntil.Load() {
+	if s.Synthesizer == nil || r.empty() {
 		return Recollection{}, false
 	}
 	_, end := trace.Begin(ctx, trace.Pack)
@@ -69,14 +67,8 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 	for _, source := range packed.Sources {
 		ask.Excerpts = append(ask.Excerpts, SynthesisExcerpt{Title: source.Title, Sender: source.Sender, At: retrieve.InZone(r.at(source), in.Zone), Text: source.Shown})
 	}
-	staged, end := trace.Begin(ctx, trace.Synthesize)
-	answer, err := s.Synthesizer.Synthesize(staged, ask)
-	end()
-	if err != nil {
-		if !errors.Is(err, ErrNoAnswer) && ctx.Err() == nil {
-			s.backoffUntil.Store(s.Now().Add(backoff).UnixNano())
-		}
-		s.Log.WarnContext(ctx, "chat model failed; recall returns excerpts", "model", s.Synthesizer.Model(), "error", err)
+	answer, ok := s.callSynthesizer(ctx, ask)
+	if !ok {
 		return Recollection{}, false
 	}
 	content, cited, err := citations(strings.TrimSpace(answer), len(packed.Sources))
@@ -92,6 +84,29 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 		sources = append(sources, packed.Sources[n-1])
 	}
 	return Recollection{Content: content, Tokens: s.count(content), Sources: r.sources(sources), Model: s.Synthesizer.Model()}, true
+}
+
+// callSynthesizer returns the response of the chat model, unless the model is unavailable.
+func (s *Service) callSynthesizer(ctx context.Context, ask Synthesis) (answer string, ok bool) {
+	call, admitted := s.synthesizer.Start(s.Now())
+	if !admitted {
+		return "", false
+	}
+	staged, end := trace.Begin(ctx, trace.Synthesize)
+	answer, err := s.Synthesizer.Synthesize(staged, ask)
+	end()
+	outcome := breaker.Available
+	switch {
+	case ctx.Err() != nil:
+		outcome = breaker.Unknown
+	case err != nil && !errors.Is(err, ErrNoAnswer):
+		outcome = breaker.Unavailable
+	}
+	s.synthesizer.Done(s.Now(), call, outcome)
+	if err != nil {
+		s.Log.WarnContext(ctx, "chat model failed; recall returns excerpts", "model", s.Synthesizer.Model(), "error", err)
+	}
+	return answer, err == nil
 }
 
 var citation = regexp.MustCompile(`\[\s*\d+(?:\s*,\s*\d+)*\s*\]`)

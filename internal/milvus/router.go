@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/breaker"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -46,7 +47,7 @@ type Router struct {
 
 // cell is a vector store of a Router.
 type cell struct {
-	gate
+	breaker    breaker.Breaker
 	connection placement.Connection
 	index      Backend // nil before the first use
 }
@@ -102,12 +103,12 @@ func (r *Router) call(ctx context.Context, name string, fn func(Backend) error) 
 	case alone: // there are no other tenants to protect
 		return fn(c.index)
 	}
-	admitted, probe := c.enter(r.now())
+	call, admitted := c.breaker.Start(r.now())
 	if !admitted {
 		return notResponding(name)
 	}
 	err = fn(c.index)
-	c.leave(r.now(), probe, responded(ctx, err))
+	c.breaker.Done(r.now(), call, responded(ctx, err))
 	return err
 }
 
@@ -121,19 +122,20 @@ func (r *Router) administer(ctx context.Context, name string, fn func(Backend) e
 	case alone:
 		return fn(c.index)
 	}
-	admitted, probe := c.enter(r.now())
+	call, admitted := c.breaker.Start(r.now())
 	if !admitted {
 		return notResponding(name)
 	}
-	if probe {
+	if call.Probe {
 		if err := c.ping(ctx); err != nil {
-			c.leave(r.now(), true, responded(ctx, err))
+			c.breaker.Done(r.now(), call, responded(ctx, err))
 			return err
 		}
-		c.leave(r.now(), true, unknown) // other calls than a ping may still fail
+		c.breaker.Done(r.now(), call, breaker.Unknown) // other calls than a ping may still fail
+		call = breaker.Call{}
 	}
 	err = fn(c.index)
-	c.leave(r.now(), false, responded(ctx, err))
+	c.breaker.Done(r.now(), call, responded(ctx, err))
 	return err
 }
 
@@ -150,15 +152,15 @@ func describe(name string) string {
 
 // responded returns what a result says about the store: that it responded, that it did
 // not, or nothing.
-func responded(ctx context.Context, err error) outcome {
+func responded(ctx context.Context, err error) breaker.Outcome {
 	_, status := errors.AsType[*statusError](err)
 	switch {
 	case err == nil || status || !fault.Is(err, fault.Unavailable) || errors.Is(err, placement.ErrLoading):
-		return alive
+		return breaker.Available
 	case ctx.Err() != nil: // the caller gave up
-		return unknown
+		return breaker.Unknown
 	}
-	return dead
+	return breaker.Unavailable
 }
 
 // Ping returns an error if a cell cannot be reached with the connection, and ErrNotConnected

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/mnemo-dev/mnemo/internal/breaker"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -150,7 +151,8 @@ func (e *Engine) exact(ctx context.Context, scope tenant.Scope, q Query, vector 
 // slow.
 func (e *Engine) embed(ctx context.Context, g placement.GenerationID, text string) []float32 {
 	b := breakerOf(e, e.embedders, g)
-	if !b.allow(e.Now()) {
+	call, admitted := b.Start(e.Now())
+	if !admitted {
 		return nil
 	}
 	staged, end := trace.Begin(ctx, trace.Embed)
@@ -158,7 +160,7 @@ func (e *Engine) embed(ctx context.Context, g placement.GenerationID, text strin
 	limited, cancel := context.WithTimeout(staged, e.EmbedTimeout)
 	defer cancel()
 	vector, err := e.embedQuery(limited, g, text)
-	e.note(ctx, b, err, "embedder")
+	e.note(ctx, b, call, err, "embedder")
 	if err != nil {
 		return nil
 	}
@@ -186,7 +188,8 @@ func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Loca
 		return e.unrestricted(ctx, scope, q, vector)
 	}
 	b := breakerOf(e, e.indexes, collection{p.Cell, p.Collection})
-	if !b.allow(e.Now()) {
+	call, admitted := b.Start(e.Now())
+	if !admitted {
 		return nil, false
 	}
 	staged, end := trace.Begin(ctx, trace.Dense)
@@ -194,10 +197,10 @@ func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Loca
 	end()
 	switch {
 	case err == nil || fault.Is(err, fault.Unavailable) && !errors.Is(err, ErrNoPartition):
-		e.note(ctx, b, err, "vector store")
+		e.note(ctx, b, call, err, "vector store")
 	default:
 		// The failure concerns one tenant and was immediate: the breaker stays closed.
-		b.unknown(e.Now())
+		b.Done(e.Now(), call, breaker.Unknown)
 		e.Log.WarnContext(ctx, "search without the vector index", "tenant", scope.Tenant, "error", err)
 	}
 	return hits, err == nil

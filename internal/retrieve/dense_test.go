@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/breaker"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -30,7 +31,7 @@ func TestRefusedQueryEndsOutage(t *testing.T) {
 	now := time.Now()
 	e := s.engine(&now)
 	search(t, e, homeLocation, 1)
-	now = now.Add(firstPause)
+	now = now.Add(breaker.FirstPause)
 	s.embedErr = refusedError{}
 	search(t, e, homeLocation, 1)
 	s.embedErr = nil

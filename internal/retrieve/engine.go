@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/breaker"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/trace"
@@ -50,10 +51,10 @@ type Engine struct {
 	Config
 	backgrounds backgrounds
 	slots       slots
-	reranker    breaker
+	reranker    breaker.Breaker
 	mu          sync.Mutex
-	embedders   map[placement.GenerationID]*breaker
-	indexes     map[collection]*breaker
+	embedders   map[placement.GenerationID]*breaker.Breaker
+	indexes     map[collection]*breaker.Breaker
 }
 
 // New returns an Engine.
@@ -68,7 +69,7 @@ func New(c Config) *Engine {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker{}, indexes: map[collection]*breaker{}, backgrounds: newBackgrounds(), slots: newSlots()}
+	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker.Breaker{}, indexes: map[collection]*breaker.Breaker{}, backgrounds: newBackgrounds(), slots: newSlots()}
 }
 
 // Search returns the q.Limit best units in the scope, best first, with at most one

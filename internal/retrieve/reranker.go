@@ -70,7 +70,8 @@ func reorder(found []Found, scores []float64) {
 
 // askReranker returns the scores, or nil if the reranker is unavailable or slow.
 func (e *Engine) askReranker(ctx context.Context, query string, texts []string) []float64 {
-	if !e.reranker.allow(e.Now()) {
+	call, admitted := e.reranker.Start(e.Now())
+	if !admitted {
 		return nil
 	}
 	staged, end := trace.Begin(ctx, trace.Rerank)
@@ -79,7 +80,7 @@ func (e *Engine) askReranker(ctx context.Context, query string, texts []string) 
 	defer cancel()
 	// A question that fills the window of the model leaves no space for the texts.
 	scores, err := e.Reranker.Rerank(limited, beginning(query, maxPiece), texts)
-	e.note(ctx, &e.reranker, err, "reranker")
+	e.note(ctx, &e.reranker, call, err, "reranker")
 	if err != nil || len(scores) != len(texts) {
 		return nil
 	}

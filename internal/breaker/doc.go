@@ -1,0 +1,2 @@
+// Package breaker has a circuit breaker for calls to a dependency.
+package breaker
