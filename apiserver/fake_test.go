@@ -14,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -418,7 +419,7 @@ func (f fakeChats) Openings(_ context.Context, scope tenant.Scope, ids []string)
 }
 
 // fakeIndex and fakeEmbedder are there and do nothing.
-type fakeIndex struct{ retrieve.Index }
+type fakeIndex struct{ indexing.Store }
 
 func (fakeIndex) Delete(context.Context, tenant.ID, placement.Location, []retrieve.UnitID) error {
 	return nil

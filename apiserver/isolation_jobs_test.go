@@ -17,6 +17,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/reembed"
@@ -35,13 +36,13 @@ type jobCase func(owner, stranger *participant, units []retrieve.UnitID, at plac
 // jobCases are jobs of each kind.
 var jobCases = map[string]jobCase{
 	"index.sync": func(_, stranger *participant, units []retrieve.UnitID, _ placement.Location) job {
-		return retrieve.SyncArgs{Tenant: stranger.Tenant, Units: units}
+		return indexing.SyncArgs{Tenant: stranger.Tenant, Units: units}
 	},
 	"placement.migrate": func(_, stranger *participant, _ []retrieve.UnitID, _ placement.Location) job {
-		return retrieve.MigrateArgs{Tenant: stranger.Tenant, Run: 1}
+		return indexing.MigrateArgs{Tenant: stranger.Tenant, Run: 1}
 	},
 	"placement.drop": func(_, _ *participant, _ []retrieve.UnitID, at placement.Location) job {
-		return retrieve.DropArgsOf(at)
+		return indexing.DropArgsOf(at)
 	},
 	"chat.import": func(owner, stranger *participant, _ []retrieve.UnitID, _ placement.Location) job {
 		return importer.Args{Tenant: stranger.Tenant, User: stranger.User, Import: owner.secrets["$i"]}

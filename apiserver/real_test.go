@@ -15,6 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
@@ -29,9 +30,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
-// realIndex is Milvus, or retrieve.NoIndex.
+// realIndex is Milvus, or indexing.NoIndex.
 type realIndex interface {
 	retrieve.Index
+	indexing.Store
 	placement.Partitions
 	Close() error
 }
@@ -72,7 +74,7 @@ func openUnindexed(t *testing.T) realStores {
 
 func openUnindexedIn(t *testing.T, d postgrestest.Database) realStores {
 	t.Helper()
-	return realStores{ownerURL: d.OwnerURL, db: postgrestest.OpenUnindexed(t, d), index: retrieve.NoIndex{Log: slog.New(slog.DiscardHandler)},
+	return realStores{ownerURL: d.OwnerURL, db: postgrestest.OpenUnindexed(t, d), index: indexing.NoIndex{Log: slog.New(slog.DiscardHandler)},
 		embedder: openRealModel(t)}.work(t)
 }
 
@@ -102,7 +104,7 @@ func (s realStores) work(t *testing.T) realStores {
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count,
 		Archive: importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})})
 	log, embedders := slog.New(slog.DiscardHandler), retrieve.Embedders{1: embedder}
-	indexer := retrieve.NewIndexer(s.db, index, embedders, log)
+	indexer := indexing.NewIndexer(s.db, index, embedders, log)
 	config, err := jobs.Config(indexer, s.db, importing, log)
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
@@ -117,7 +118,7 @@ func (l *live) work(t *testing.T, index *milvus.Index, embedder retrieve.Embedde
 	t.Helper()
 	imports := l.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count})
-	config, err := jobs.Config(retrieve.NewIndexer(l.db, index, retrieve.Embedders{1: embedder}, quiet), l.db, importing, quiet)
+	config, err := jobs.Config(indexing.NewIndexer(l.db, index, retrieve.Embedders{1: embedder}, quiet), l.db, importing, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
@@ -118,7 +119,7 @@ func (s *site) work(t *testing.T) {
 	t.Helper()
 	imports := s.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count})
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, retrieve.Embedders{1: s.embedder}, slog.New(slog.DiscardHandler)), s.db, importing, slog.New(slog.DiscardHandler))
+	config, err := jobs.Config(indexing.NewIndexer(s.db, s.index, retrieve.Embedders{1: s.embedder}, slog.New(slog.DiscardHandler)), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
@@ -59,7 +60,7 @@ func openEmbedders(ctx context.Context, s *stores, counts *telemetry.Metrics, co
 			return nil, err
 		}
 		if f.Embedder != "local" { // a local model is verified by its checksum
-			e = retrieve.Guard(e, id, s.db)
+			e = indexing.Guard(e, id, s.db)
 		}
 		if counts != nil {
 			e = counts.Embedder(e)

@@ -408,7 +408,7 @@ func TestErasureSurvivesRestore(t *testing.T) {
 			t.Error("the index has no vector of a removed user; the next check proves nothing")
 		}
 		restored.runJobs(t)
-		if _, err := openIndex(t).List(t.Context(), p.tenants[0].ID, p.erased, 0, 1); !errors.Is(err, retrieve.ErrNoPartition) {
+		if _, err := openIndex(t).List(t.Context(), p.tenants[0].ID, p.erased, 0, 1); !errors.Is(err, placement.ErrNoPartition) {
 			t.Errorf("partition of the erased tenant: %v, want that it does not exist", err)
 		}
 		for i := 1; i < erasureTenants; i++ {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -31,7 +31,7 @@ type indexFlags struct {
 
 // forEach calls fn with every selected tenant and returns their number. It stops
 // at the first error.
-func (f indexFlags) forEach(ctx context.Context, log *slog.Logger, fn func(*retrieve.Indexer, *stores, tenant.ID) error) (int, error) {
+func (f indexFlags) forEach(ctx context.Context, log *slog.Logger, fn func(*indexing.Indexer, *stores, tenant.ID) error) (int, error) {
 	g, err := f.generation()
 	if err != nil {
 		return 0, err
@@ -49,7 +49,7 @@ func (f indexFlags) forEach(ctx context.Context, log *slog.Logger, fn func(*retr
 	if err != nil {
 		return 0, err
 	}
-	indexer := retrieve.NewIndexer(s.db, s.index, embedders, log)
+	indexer := indexing.NewIndexer(s.db, s.index, embedders, log)
 	for _, id := range ids {
 		if err := fn(indexer, s, id); err != nil {
 			return 0, fmt.Errorf("tenant %s: %w", id, err)
@@ -75,7 +75,7 @@ type rebuildCommand struct{ indexFlags }
 
 // Run writes every live unit of the tenants to the vector index.
 func (c *rebuildCommand) Run(ctx context.Context, log *slog.Logger) error {
-	n, err := c.forEach(ctx, log, func(x *retrieve.Indexer, s *stores, id tenant.ID) error {
+	n, err := c.forEach(ctx, log, func(x *indexing.Indexer, s *stores, id tenant.ID) error {
 		if err := rebuild(ctx, x, s, id); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (c *rebuildCommand) Run(ctx context.Context, log *slog.Logger) error {
 // loadTimeout bounds how long Milvus may take to load a tenant's partition.
 const loadTimeout = 10 * time.Minute
 
-func rebuild(ctx context.Context, x *retrieve.Indexer, s *stores, id tenant.ID) error {
+func rebuild(ctx context.Context, x *indexing.Indexer, s *stores, id tenant.ID) error {
 	if _, err := s.db.EnsurePlacement(ctx, id); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ type repairCommand struct {
 // Run prints the differences between the vector index and the database, and
 // repairs them unless this is a dry run.
 func (c *repairCommand) Run(ctx context.Context, log *slog.Logger) error {
-	_, err := c.forEach(ctx, log, func(x *retrieve.Indexer, s *stores, id tenant.ID) error {
+	_, err := c.forEach(ctx, log, func(x *indexing.Indexer, s *stores, id tenant.ID) error {
 		check, verb := x.Sweep, "repaired"
 		if c.DryRun {
 			check, verb = x.Compare, "not repaired (dry run)"
@@ -125,7 +125,7 @@ func (c *repairCommand) Run(ctx context.Context, log *slog.Logger) error {
 		if err != nil {
 			return err
 		}
-		if drift == (retrieve.Drift{}) {
+		if drift == (indexing.Drift{}) {
 			verb = "nothing to repair"
 		} else if !c.DryRun {
 			if err := s.db.RecordCommand(ctx, id, audit.IndexRepair); err != nil {

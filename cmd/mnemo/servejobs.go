@@ -12,6 +12,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/reembed"
@@ -36,7 +37,7 @@ func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, cou
 		Archive: restore,
 		Leases:  imports, Files: counts.Imports(imports), CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
 	})
-	indexer := retrieve.NewIndexer(s.db, s.index, embedders, log)
+	indexer := indexing.NewIndexer(s.db, s.index, embedders, log)
 	config, err := jobs.Config(indexer, s.db, importing, log)
 	if err != nil {
 		return nil, err

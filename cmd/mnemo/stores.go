@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/onnx"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -131,13 +132,13 @@ func (f milvusFlags) open(ctx context.Context, dimensions int, log *slog.Logger)
 	return router, nil
 }
 
-// home returns the default cell: without an index and an address, retrieve.NoIndex.
+// home returns the default cell: without an index and an address, indexing.NoIndex.
 func (f milvusFlags) home(ctx context.Context, dimensions int, log *slog.Logger) (milvus.Backend, error) {
 	switch {
 	case f.MilvusAddress != "":
 		return f.connect(ctx, dimensions)
 	case f.unindexed():
-		return retrieve.NoIndex{Log: log}, nil
+		return indexing.NoIndex{Log: log}, nil
 	}
 	return nil, errors.New("--milvus-address (MILVUS_ADDRESS) is required unless --index=none")
 }

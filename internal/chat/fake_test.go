@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -157,7 +158,7 @@ func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ placement.Location, 
 
 // fakeIndex is the index; its Delete differs from that of the store.
 type fakeIndex struct {
-	retrieve.Index
+	indexing.Store
 	f *fakes
 }
 

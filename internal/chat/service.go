@@ -12,6 +12,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/breaker"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -45,7 +46,7 @@ type Config struct {
 	Store     Store
 	Passages  PassageStore
 	Searcher  Searcher
-	Index     retrieve.Index
+	Index     indexing.Store
 	Embedders retrieve.Embedders
 	// CountTokens returns the number of tokens of a text. It is exact up to the
 	// limit and any number above the limit otherwise.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
@@ -53,9 +54,9 @@ func (e *fairEnv) PurgeAccount(ctx context.Context, a account.PurgeArgs) error {
 	return e.wait(ctx)
 }
 
-func (e *fairEnv) SweepPage(_ context.Context, t tenant.ID, _ retrieve.UnitID) (retrieve.Drift, retrieve.UnitID, error) {
+func (e *fairEnv) SweepPage(_ context.Context, t tenant.ID, _ retrieve.UnitID) (indexing.Drift, retrieve.UnitID, error) {
 	e.swept <- t
-	return retrieve.Drift{}, retrieve.SweepEnd, nil
+	return indexing.Drift{}, indexing.SweepEnd, nil
 }
 
 func (e *fairEnv) wait(ctx context.Context) error {

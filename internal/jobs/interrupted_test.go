@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -66,7 +67,7 @@ func TestUnitsStoredBeforeThePlacement(t *testing.T) {
 	}
 	m.scope = tenant.Scope{Tenant: got.ID, User: got.Users[0].ID}
 	units := m.rememberLater(t, 2)
-	indexer := retrieve.NewIndexer(m.db, m.index, retrieve.Embedders{1: oneVector{}}, slog.New(slog.DiscardHandler))
+	indexer := indexing.NewIndexer(m.db, m.index, retrieve.Embedders{1: oneVector{}}, slog.New(slog.DiscardHandler))
 	if err := indexer.Sync(t.Context(), m.scope.Tenant, units); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("without a placement: %v, want Unavailable", err)
 	}
@@ -92,7 +93,7 @@ func TestTimeoutKeepsVectors(t *testing.T) {
 		ctx, timeout := context.WithCancel(t.Context())
 		defer timeout()
 		model := &slowVector{timeout: timeout, requests: requests}
-		err = retrieve.NewIndexer(m.db, m.index, retrieve.Embedders{1: model}, slog.New(slog.DiscardHandler)).Sync(ctx, m.scope.Tenant, units)
+		err = indexing.NewIndexer(m.db, m.index, retrieve.Embedders{1: model}, slog.New(slog.DiscardHandler)).Sync(ctx, m.scope.Tenant, units)
 		return model.texts, err
 	}
 	if _, err := attempt(2); err == nil {
@@ -128,15 +129,15 @@ func TestSweepConfirmsIndexedUnits(t *testing.T) {
 	at := m.reconcile(t, tenant.Partition).Current.Location
 	units := m.rememberLater(t, 2)
 	vectors, _ := oneVector{}.Embed(t.Context(), make([]string, len(units)))
-	entries := make([]retrieve.Entry, len(units))
+	entries := make([]indexing.Entry, len(units))
 	for i, id := range units {
-		entries[i] = retrieve.Entry{ID: id, User: int64(m.scope.User), Kind: retrieve.Memory, Vector: vectors[i]}
+		entries[i] = indexing.Entry{ID: id, User: int64(m.scope.User), Kind: retrieve.Memory, Vector: vectors[i]}
 	}
 	if err := m.index.Upsert(t.Context(), m.scope.Tenant, at, entries); err != nil {
 		t.Fatal(err)
 	}
-	indexer := retrieve.NewIndexer(m.db, m.index, retrieve.Embedders{1: oneVector{}}, slog.New(slog.DiscardHandler))
-	for round, want := range []retrieve.Drift{{Missing: len(units)}, {}} {
+	indexer := indexing.NewIndexer(m.db, m.index, retrieve.Embedders{1: oneVector{}}, slog.New(slog.DiscardHandler))
+	for round, want := range []indexing.Drift{{Missing: len(units)}, {}} {
 		if got, err := indexer.Sweep(t.Context(), m.scope.Tenant); err != nil || got != want {
 			t.Errorf("sweep %d = %+v, %v, want %+v", round, got, err, want)
 		}

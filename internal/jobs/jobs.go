@@ -12,6 +12,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -50,12 +51,12 @@ const (
 	sweepPause = time.Minute
 )
 
-// Indexer synchronizes the vector store. retrieve.Indexer implements it.
+// Indexer synchronizes the vector store. indexing.Indexer implements it.
 type Indexer interface {
 	Sync(ctx context.Context, t tenant.ID, units []retrieve.UnitID) error
 	Migrate(ctx context.Context, t tenant.ID, run int64) error
 	Drop(ctx context.Context, p placement.Location) error
-	SweepPage(ctx context.Context, t tenant.ID, after retrieve.UnitID) (found retrieve.Drift, next retrieve.UnitID, err error)
+	SweepPage(ctx context.Context, t tenant.ID, after retrieve.UnitID) (found indexing.Drift, next retrieve.UnitID, err error)
 }
 
 // Tenants runs the jobs on a tenant's rows. postgres.DB implements it: an interface, because
@@ -80,25 +81,25 @@ type Migrator interface {
 type Sweeps interface {
 	// ListDueSweeps returns the tenants whose latest sweep began before a time, oldest
 	// first.
-	ListDueSweeps(ctx context.Context, before time.Time, most int) ([]retrieve.SweepState, error)
+	ListDueSweeps(ctx context.Context, before time.Time, most int) ([]indexing.SweepState, error)
 	// BeginSweep records an attempt.
 	BeginSweep(ctx context.Context, t tenant.ID) error
 	// SaveSweepCursor records progress within a tenant.
-	SaveSweepCursor(ctx context.Context, s retrieve.SweepState) error
+	SaveSweepCursor(ctx context.Context, s indexing.SweepState) error
 	// SuspendSweep records progress within a tenant that is then due first.
-	SuspendSweep(ctx context.Context, s retrieve.SweepState) error
+	SuspendSweep(ctx context.Context, s indexing.SweepState) error
 	// CompleteSweep records that the whole tenant was swept, and whether drift was found.
-	CompleteSweep(ctx context.Context, s retrieve.SweepState) error
+	CompleteSweep(ctx context.Context, s indexing.SweepState) error
 }
 
 // Config returns the configuration of the River client.
 func Config(indexer Indexer, tenants Tenants, imports *importer.Runner, log *slog.Logger) (*river.Config, error) {
 	workers := river.NewWorkers()
 	for _, err := range []error{
-		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.SyncArgs) error { return indexer.Sync(ctx, a.Tenant, a.Units) }),
+		add(workers, log, jobTimeout, func(ctx context.Context, a indexing.SyncArgs) error { return indexer.Sync(ctx, a.Tenant, a.Units) }),
 		// A migration whose replica died does not wait that long: the operator starts another run.
-		add(workers, log, wholeTimeout, func(ctx context.Context, a retrieve.MigrateArgs) error { return indexer.Migrate(ctx, a.Tenant, a.Run) }),
-		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.DropArgs) error {
+		add(workers, log, wholeTimeout, func(ctx context.Context, a indexing.MigrateArgs) error { return indexer.Migrate(ctx, a.Tenant, a.Run) }),
+		add(workers, log, jobTimeout, func(ctx context.Context, a indexing.DropArgs) error {
 			return indexer.Drop(ctx, a.Location())
 		}),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),

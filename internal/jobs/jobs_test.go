@@ -13,6 +13,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -34,13 +35,13 @@ const pollInterval = 10 * time.Millisecond
 type indexer struct {
 	mu       sync.Mutex
 	failures int // remaining ones
-	synced   chan retrieve.SyncArgs
-	migrated chan retrieve.MigrateArgs
+	synced   chan indexing.SyncArgs
+	migrated chan indexing.MigrateArgs
 	dropped  chan placement.Location
 }
 
 func newIndexer(failures int) *indexer {
-	return &indexer{failures: failures, synced: make(chan retrieve.SyncArgs, 10), migrated: make(chan retrieve.MigrateArgs, 10), dropped: make(chan placement.Location, 10)}
+	return &indexer{failures: failures, synced: make(chan indexing.SyncArgs, 10), migrated: make(chan indexing.MigrateArgs, 10), dropped: make(chan placement.Location, 10)}
 }
 
 func (x *indexer) Sync(_ context.Context, t tenant.ID, units []retrieve.UnitID) error {
@@ -50,12 +51,12 @@ func (x *indexer) Sync(_ context.Context, t tenant.ID, units []retrieve.UnitID) 
 		x.failures--
 		return fault.New(fault.Unavailable, "the vector store is unavailable")
 	}
-	x.synced <- retrieve.SyncArgs{Tenant: t, Units: units}
+	x.synced <- indexing.SyncArgs{Tenant: t, Units: units}
 	return nil
 }
 
 func (x *indexer) Migrate(_ context.Context, t tenant.ID, run int64) error {
-	x.migrated <- retrieve.MigrateArgs{Tenant: t, Run: run}
+	x.migrated <- indexing.MigrateArgs{Tenant: t, Run: run}
 	return nil
 }
 
@@ -64,8 +65,8 @@ func (x *indexer) Drop(_ context.Context, p placement.Location) error {
 	return nil
 }
 
-func (x *indexer) SweepPage(context.Context, tenant.ID, retrieve.UnitID) (retrieve.Drift, retrieve.UnitID, error) {
-	return retrieve.Drift{}, retrieve.SweepEnd, nil
+func (x *indexer) SweepPage(context.Context, tenant.ID, retrieve.UnitID) (indexing.Drift, retrieve.UnitID, error) {
+	return indexing.Drift{}, indexing.SweepEnd, nil
 }
 
 type bundle struct {
@@ -143,7 +144,7 @@ func TestWritesAreIndexed(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(got.Units)
-	if diff := cmp.Diff(retrieve.SyncArgs{Tenant: b.scope.Tenant, Units: units}, got); diff != "" {
+	if diff := cmp.Diff(indexing.SyncArgs{Tenant: b.scope.Tenant, Units: units}, got); diff != "" {
 		t.Errorf("the job's arguments (-want +got):\n%s", diff)
 	}
 }
@@ -189,7 +190,7 @@ func TestLostPartitionIsRebuilt(t *testing.T) {
 	if err != nil || !state.Rebuilding() {
 		t.Fatalf("GetPlacement = %+v, %v, want a rebuild", state, err)
 	}
-	if got, want := receive(t, x.migrated), (retrieve.MigrateArgs{Tenant: b.scope.Tenant, Run: state.Migration.Run}); got != want {
+	if got, want := receive(t, x.migrated), (indexing.MigrateArgs{Tenant: b.scope.Tenant, Run: state.Migration.Run}); got != want {
 		t.Errorf("migrated %+v, want %+v", got, want)
 	}
 }

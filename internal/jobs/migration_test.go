@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
@@ -95,7 +96,7 @@ func openMigration(t *testing.T) *migrationEnv {
 // work runs the jobs until the test ends.
 func (m *migrationEnv) work(t *testing.T) {
 	t.Helper()
-	config, err := jobs.Config(retrieve.NewIndexer(m.db, m.index, retrieve.Embedders{1: oneVector{}}, slog.New(slog.DiscardHandler)), m.db, nil, slog.New(slog.DiscardHandler))
+	config, err := jobs.Config(indexing.NewIndexer(m.db, m.index, retrieve.Embedders{1: oneVector{}}, slog.New(slog.DiscardHandler)), m.db, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +203,7 @@ func (m *migrationEnv) settled(t *testing.T) []retrieve.UnitID {
 func (m *migrationEnv) listed(t *testing.T, p placement.Location) []retrieve.UnitID {
 	t.Helper()
 	ids, err := m.index.List(t.Context(), m.scope.Tenant, p, 0, 10_000)
-	if err != nil && !strings.Contains(err.Error(), retrieve.ErrNoPartition.Error()) {
+	if err != nil && !strings.Contains(err.Error(), placement.ErrNoPartition.Error()) {
 		t.Fatal(err)
 	}
 	return ids

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 )
 
@@ -71,7 +71,7 @@ func outcomeOf(ctx context.Context, err error) string {
 }
 
 // swept counts the drift in the metrics of the context, if any.
-func swept(ctx context.Context, found retrieve.Drift) {
+func swept(ctx context.Context, found indexing.Drift) {
 	if m, ok := ctx.Value(metricsKey{}).(*telemetry.Metrics); ok {
 		m.ObserveSweep(found)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/queue"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 // sweepBatch is the number of due tenants listed at a time.
@@ -59,7 +59,7 @@ func (*sweepWorker) Timeout(*river.Job[SweepArgs]) time.Duration { return sweepS
 func (w *sweepWorker) Work(ctx context.Context, job *river.Job[SweepArgs]) error {
 	s := slice{sweepWorker: w, due: job.CreatedAt, ends: w.now().Add(sweepSlice)}
 	again, err := s.run(ctx)
-	if s.total != (retrieve.Drift{}) {
+	if s.total != (indexing.Drift{}) {
 		w.log.InfoContext(ctx, "repaired the vector store", "missing", s.total.Missing, "orphaned", s.total.Orphaned)
 	}
 	if err == nil && s.failed > 0 {
@@ -81,7 +81,7 @@ func (w *sweepWorker) Work(ctx context.Context, job *river.Job[SweepArgs]) error
 type slice struct {
 	*sweepWorker
 	due, ends     time.Time
-	total         retrieve.Drift
+	total         indexing.Drift
 	swept, failed int
 	first         error // of the failed ones
 }
@@ -113,7 +113,7 @@ func (s *slice) run(ctx context.Context) (again bool, err error) {
 // sweepTenant sweeps one tenant page by page. It returns an error if the slice cannot
 // continue. The attempt is recorded first, so that a tenant that ends the process does
 // not keep the others from being swept.
-func (s *slice) sweepTenant(ctx context.Context, state retrieve.SweepState) error {
+func (s *slice) sweepTenant(ctx context.Context, state indexing.SweepState) error {
 	if err := s.sweeps.BeginSweep(ctx, state.Tenant); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (s *slice) sweepTenant(ctx context.Context, state retrieve.SweepState) erro
 			s.fail(fmt.Errorf("sweep tenant %s: %w", state.Tenant, err))
 			return nil
 		}
-		if next == retrieve.SweepEnd {
+		if next == indexing.SweepEnd {
 			s.swept++
 			return s.sweeps.CompleteSweep(ctx, state)
 		}

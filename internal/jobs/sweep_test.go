@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -29,7 +30,7 @@ type sweepEnv struct {
 	clock   time.Time
 	page    time.Duration // duration of a page
 	pages   map[tenant.ID]int
-	drift   map[tenant.ID]retrieve.Drift // on the first page
+	drift   map[tenant.ID]indexing.Drift // on the first page
 	visited []tenant.ID
 	crash   tenant.ID // its page ends the slice, like a process that dies
 	broken  tenant.ID // its page fails
@@ -37,9 +38,9 @@ type sweepEnv struct {
 
 var errCrash = errors.New("the process ended")
 
-func (e *sweepEnv) SweepPage(_ context.Context, t tenant.ID, after retrieve.UnitID) (retrieve.Drift, retrieve.UnitID, error) {
+func (e *sweepEnv) SweepPage(_ context.Context, t tenant.ID, after retrieve.UnitID) (indexing.Drift, retrieve.UnitID, error) {
 	e.visited, e.clock = append(e.visited, t), e.clock.Add(e.page)
-	var found retrieve.Drift
+	var found indexing.Drift
 	if after == 0 {
 		found = e.drift[t]
 	}
@@ -47,17 +48,17 @@ func (e *sweepEnv) SweepPage(_ context.Context, t tenant.ID, after retrieve.Unit
 	case t == e.crash:
 		panic(errCrash)
 	case t == e.broken:
-		return retrieve.Drift{}, after, errors.New("a bug")
+		return indexing.Drift{}, after, errors.New("a bug")
 	case int(after)+1 < e.pages[t]:
 		return found, after + 1, nil
 	}
-	return found, retrieve.SweepEnd, nil
+	return found, indexing.SweepEnd, nil
 }
 
 func setupSweep(t *testing.T, tenants int) *sweepEnv {
 	t.Helper()
 	d := postgrestest.Create(t)
-	e := &sweepEnv{db: postgrestest.Open(t, d), clock: time.Now(), page: 66 * time.Millisecond, pages: map[tenant.ID]int{}, drift: map[tenant.ID]retrieve.Drift{}}
+	e := &sweepEnv{db: postgrestest.Open(t, d), clock: time.Now(), page: 66 * time.Millisecond, pages: map[tenant.ID]int{}, drift: map[tenant.ID]indexing.Drift{}}
 	var err error
 	if e.owner, err = pgxpool.New(t.Context(), d.OwnerURL); err != nil {
 		t.Fatal(err)
@@ -220,11 +221,11 @@ func TestDriftOfOneTenantIsCounted(t *testing.T) {
 	t.Parallel()
 	e := setupSweep(t, 4)
 	e.page, e.pages[e.tenants[0]] = sweepSlice/2, 3
-	e.drift[e.tenants[1]] = retrieve.Drift{Missing: 5}
+	e.drift[e.tenants[1]] = indexing.Drift{Missing: 5}
 	for pass, want := range []int{1, 2, 3, 0, 1} {
-		e.drift[e.tenants[0]] = retrieve.Drift{Missing: 1, Lost: 1}
+		e.drift[e.tenants[0]] = indexing.Drift{Missing: 1, Lost: 1}
 		if want == 0 {
-			e.drift[e.tenants[0]] = retrieve.Drift{}
+			e.drift[e.tenants[0]] = indexing.Drift{}
 		}
 		now := e.now(t)
 		slices := 1

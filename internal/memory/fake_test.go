@@ -11,6 +11,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -206,7 +207,7 @@ func (f *fakes) Dimensions() int                                       { return 
 
 // fakeIndex implements Delete of the index, which would clash with that of the store.
 type fakeIndex struct {
-	retrieve.Index
+	indexing.Store
 	f *fakes
 }
 

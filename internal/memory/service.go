@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -35,7 +36,7 @@ type Config struct {
 	Store     Store
 	Buckets   BucketStore
 	Searcher  Searcher
-	Index     retrieve.Index
+	Index     indexing.Store
 	Embedders retrieve.Embedders
 	// CountTokens returns the number of tokens in a text.
 	CountTokens func(text string) int

@@ -8,8 +8,8 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/breaker"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -21,7 +21,7 @@ type slowStore struct {
 	release  chan struct{}
 }
 
-func (s *slowStore) Upsert(context.Context, tenant.ID, placement.Location, []retrieve.Entry) error {
+func (s *slowStore) Upsert(context.Context, tenant.ID, placement.Location, []indexing.Entry) error {
 	if !s.up {
 		return fault.New(fault.Unavailable, "connection refused")
 	}

@@ -1,4 +1,4 @@
-// Package milvus keeps the vectors in Milvus. It implements retrieve.Index and
+// Package milvus keeps the vectors in Milvus. It implements retrieve.Index, indexing.Store and
 // placement.Partitions and is the only package that imports the Milvus SDK.
 //
 // A collection holds many tenants, each in its own partition or under its own

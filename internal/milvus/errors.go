@@ -14,12 +14,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
 // ErrNoPartition is in the error chain of a call on a partition or collection that does
 // not exist. Ensure creates it again.
-var ErrNoPartition = retrieve.ErrNoPartition
+var ErrNoPartition = placement.ErrNoPartition
 
 // Milvus' error codes, from its package merr.
 const (

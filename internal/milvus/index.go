@@ -11,6 +11,7 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -99,7 +100,7 @@ func filter(scope tenant.Scope, q retrieve.Query) string {
 
 // Upsert writes entries and replaces existing ones. It returns ErrNoPartition if Ensure
 // was not called or the partition was lost.
-func (x *Index) Upsert(ctx context.Context, _ tenant.ID, p placement.Location, entries []retrieve.Entry) error {
+func (x *Index) Upsert(ctx context.Context, _ tenant.ID, p placement.Location, entries []indexing.Entry) error {
 	for batch := range slices.Chunk(entries, batchSize) {
 		if err := x.upsertBatch(ctx, p, batch); err != nil {
 			return err
@@ -108,7 +109,7 @@ func (x *Index) Upsert(ctx context.Context, _ tenant.ID, p placement.Location, e
 	return nil
 }
 
-func (x *Index) upsertBatch(ctx context.Context, p placement.Location, entries []retrieve.Entry) error {
+func (x *Index) upsertBatch(ctx context.Context, p placement.Location, entries []indexing.Entry) error {
 	dimensions := len(entries[0].Vector)
 	ids := make([]int64, len(entries))
 	users := make([]int64, len(entries))
@@ -140,7 +141,7 @@ func (x *Index) upsertBatch(ctx context.Context, p placement.Location, entries [
 // replace is upsert for a shared collection. Milvus 2.3 distributes upserted rows by id
 // instead of by key, where searches do not find them. Concurrent writers of one entry
 // can leave it there twice; a deletion removes both.
-func (x *Index) replace(ctx context.Context, p placement.Location, entries []retrieve.Entry, columns []entity.Column) error {
+func (x *Index) replace(ctx context.Context, p placement.Location, entries []indexing.Entry, columns []entity.Column) error {
 	ids := make([]retrieve.UnitID, len(entries))
 	for i, e := range entries {
 		ids[i] = e.ID

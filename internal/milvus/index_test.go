@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -123,7 +124,7 @@ func TestListPages(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	r := rand.New(rand.NewPCG(1, 2))
-	var entries []retrieve.Entry
+	var entries []indexing.Entry
 	var want []retrieve.UnitID
 	for i := range 2500 { // three batches
 		entries = append(entries, entry(i*3+1, b.alice.User, 1))
@@ -159,7 +160,7 @@ func TestWrongDimensionsAreInternal(t *testing.T) {
 	}
 	e := entry(1, b.alice.User, 1)
 	e.Vector = short
-	if err := b.Upsert(t.Context(), b.tenant, b.location, []retrieve.Entry{e}); !fault.Is(err, fault.Internal) {
+	if err := b.Upsert(t.Context(), b.tenant, b.location, []indexing.Entry{e}); !fault.Is(err, fault.Internal) {
 		t.Errorf("Upsert = %v, want Internal", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -141,11 +142,11 @@ func axis(i int) []float32 {
 
 // entry returns the entry of a memory. Its vector is the axis with the number id modulo
 // dimensions.
-func entry(id int, user tenant.UserID, group int64) retrieve.Entry {
-	return retrieve.Entry{ID: retrieve.UnitID(id), User: int64(user), Kind: retrieve.Memory, Group: group, Vector: axis(id % dimensions)}
+func entry(id int, user tenant.UserID, group int64) indexing.Entry {
+	return indexing.Entry{ID: retrieve.UnitID(id), User: int64(user), Kind: retrieve.Memory, Group: group, Vector: axis(id % dimensions)}
 }
 
-func (b bundle) upsert(t *testing.T, p placement.Location, entries ...retrieve.Entry) {
+func (b bundle) upsert(t *testing.T, p placement.Location, entries ...indexing.Entry) {
 	t.Helper()
 	if err := b.Upsert(t.Context(), b.tenant, p, entries); err != nil {
 		t.Fatalf("Upsert: %v", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
@@ -31,7 +32,7 @@ func TestOutageAndRecovery(t *testing.T) {
 				return err
 			},
 			"Upsert": func(ctx context.Context) error {
-				return x.Upsert(ctx, b.tenant, b.location, []retrieve.Entry{entry(2, b.alice.User, 1)})
+				return x.Upsert(ctx, b.tenant, b.location, []indexing.Entry{entry(2, b.alice.User, 1)})
 			},
 			"Delete": func(ctx context.Context) error {
 				return x.Delete(ctx, b.tenant, b.location, []retrieve.UnitID{2})

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -117,7 +118,7 @@ func TestDropAndEnsureAgain(t *testing.T) {
 	if !errors.Is(err, milvus.ErrNoPartition) || !fault.Is(err, fault.Unavailable) {
 		t.Errorf("Search = %v, want ErrNoPartition of kind Unavailable", err)
 	}
-	err = b.Upsert(t.Context(), b.tenant, b.location, []retrieve.Entry{entry(1, b.alice.User, 1)})
+	err = b.Upsert(t.Context(), b.tenant, b.location, []indexing.Entry{entry(1, b.alice.User, 1)})
 	if !errors.Is(err, milvus.ErrNoPartition) {
 		t.Errorf("Upsert = %v, want ErrNoPartition", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -24,13 +25,13 @@ func TestRecallOfUserWithFewRows(t *testing.T) {
 	)
 	b := setupWith(t, size)
 	r := rand.New(rand.NewPCG(7, 11))
-	var entries []retrieve.Entry
+	var entries []indexing.Entry
 	for i := range others + own {
 		user := b.alice.User
 		if i >= own {
 			user = tenant.UserID(100 + i%users)
 		}
-		entries = append(entries, retrieve.Entry{ID: retrieve.UnitID(i + 1), User: int64(user),
+		entries = append(entries, indexing.Entry{ID: retrieve.UnitID(i + 1), User: int64(user),
 			Kind: retrieve.Memory, Group: 1, Vector: randomVector(r, size)})
 	}
 	mine := entries[:own:own]
@@ -43,7 +44,7 @@ func TestRecallOfUserWithFewRows(t *testing.T) {
 	for range searches {
 		v := randomVector(r, size)
 		exact := slices.Clone(mine)
-		slices.SortFunc(exact, func(a, b retrieve.Entry) int { return cmp.Compare(dot(b.Vector, v), dot(a.Vector, v)) })
+		slices.SortFunc(exact, func(a, b indexing.Entry) int { return cmp.Compare(dot(b.Vector, v), dot(a.Vector, v)) })
 		start := time.Now()
 		hits, err := b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: wanted}, v)
 		took = append(took, time.Since(start))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/breaker"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -20,6 +21,7 @@ const closeDelay = 2 * time.Minute
 // Backend is a vector store to which Router passes calls.
 type Backend interface {
 	retrieve.Index
+	indexing.Store
 	placement.Partitions
 	// ListUser is Index.ListUser.
 	ListUser(ctx context.Context, scope tenant.Scope, p placement.Location, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error)
@@ -200,17 +202,17 @@ func (r *Router) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	return hits, err
 }
 
-// Upsert implements retrieve.Index.
-func (r *Router) Upsert(ctx context.Context, t tenant.ID, p placement.Location, entries []retrieve.Entry) error {
+// Upsert implements indexing.Store.
+func (r *Router) Upsert(ctx context.Context, t tenant.ID, p placement.Location, entries []indexing.Entry) error {
 	return r.call(ctx, p.Cell, func(x Backend) error { return x.Upsert(ctx, t, p, entries) })
 }
 
-// Delete implements retrieve.Index.
+// Delete implements indexing.Store.
 func (r *Router) Delete(ctx context.Context, t tenant.ID, p placement.Location, ids []retrieve.UnitID) error {
 	return r.call(ctx, p.Cell, func(x Backend) error { return x.Delete(ctx, t, p, ids) })
 }
 
-// List implements retrieve.Index.
+// List implements indexing.Store.
 func (r *Router) List(ctx context.Context, t tenant.ID, p placement.Location, after retrieve.UnitID, limit int) (ids []retrieve.UnitID, err error) {
 	err = r.call(ctx, p.Cell, func(x Backend) error {
 		ids, err = x.List(ctx, t, p, after, limit)
@@ -237,7 +239,7 @@ func (r *Router) Ensure(ctx context.Context, p placement.Placement) (partitionID
 	return partitionID, err
 }
 
-// Drop implements retrieve.Index and placement.Partitions.
+// Drop implements indexing.Store and placement.Partitions.
 func (r *Router) Drop(ctx context.Context, p placement.Location) error {
 	return r.administer(ctx, p.Cell, func(x Backend) error { return x.Drop(ctx, p) })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -26,7 +27,7 @@ type home struct {
 	upserts int
 }
 
-func (h *home) Upsert(context.Context, tenant.ID, placement.Location, []retrieve.Entry) error {
+func (h *home) Upsert(context.Context, tenant.ID, placement.Location, []indexing.Entry) error {
 	h.upserts++
 	return nil
 }
@@ -61,7 +62,7 @@ func writeCell(t *testing.T, dir, name string, c placement.Connection) {
 
 func upsertTo(t *testing.T, r *milvus.Router, cell string) error {
 	t.Helper()
-	return r.Upsert(t.Context(), "one", placement.Location{Cell: cell, Collection: "c", Partition: "p"}, []retrieve.Entry{entry(1, 1, 1)})
+	return r.Upsert(t.Context(), "one", placement.Location{Cell: cell, Collection: "c", Partition: "p"}, []indexing.Entry{entry(1, 1, 1)})
 }
 
 // A cell that does not respond fails its own calls, after the first one at once, and no others.
@@ -162,7 +163,7 @@ func TestRouterReachesACell(t *testing.T) {
 	if _, err := placement.WaitLoaded(r).Ensure(t.Context(), placement.Placement{Location: at}); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	if err := r.Upsert(t.Context(), b.tenant, at, []retrieve.Entry{entry(1, b.alice.User, 5), entry(2, b.bob.User, 5)}); err != nil {
+	if err := r.Upsert(t.Context(), b.tenant, at, []indexing.Entry{entry(1, b.alice.User, 5), entry(2, b.bob.User, 5)}); err != nil {
 		t.Fatalf("Upsert: %v", err)
 	}
 	ids, err := r.List(t.Context(), b.tenant, at, 0, 10)
@@ -186,7 +187,7 @@ func TestRouterReachesACell(t *testing.T) {
 	if err := r.Drop(t.Context(), at); err != nil {
 		t.Errorf("Drop: %v", err)
 	}
-	if _, err := r.List(t.Context(), b.tenant, at, 0, 10); !errors.Is(err, retrieve.ErrNoPartition) {
+	if _, err := r.List(t.Context(), b.tenant, at, 0, 10); !errors.Is(err, placement.ErrNoPartition) {
 		t.Errorf("List after Drop = %v, want ErrNoPartition", err)
 	}
 	if h.upserts != 0 {

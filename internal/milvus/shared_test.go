@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -83,7 +84,7 @@ func TestSharedUpsertReplaces(t *testing.T) {
 func TestSharedDeleteAndDrop(t *testing.T) {
 	t.Parallel()
 	b := setupShared(t)
-	var ours []retrieve.Entry
+	var ours []indexing.Entry
 	for id := range 2500 { // three batches
 		ours = append(ours, entry(id+1, b.alice.User, 5))
 	}
@@ -121,7 +122,7 @@ func TestSharedCollectionIsRecreated(t *testing.T) {
 	b.upsert(t, shared, entry(1, b.alice.User, 5))
 	b.ensure(t, shared)
 	dropCollection(t, b.prefix+shared.Collection)
-	err := b.Upsert(t.Context(), b.tenant, shared, []retrieve.Entry{entry(1, b.alice.User, 5)})
+	err := b.Upsert(t.Context(), b.tenant, shared, []indexing.Entry{entry(1, b.alice.User, 5)})
 	if !errors.Is(err, milvus.ErrNoPartition) {
 		t.Errorf("Upsert = %v, want ErrNoPartition", err)
 	}

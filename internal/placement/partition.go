@@ -32,6 +32,10 @@ type Store interface {
 	LatestPartitionID(ctx context.Context, at Location) (partitionID int64, err error)
 }
 
+// ErrNoPartition is in the chain of an error of the vector store if the placement does not exist: it was never created, or
+// was lost. Partitions.Ensure creates it again.
+var ErrNoPartition = errors.New("partition not found in the vector store")
+
 // ErrLoading means that a partition exists but cannot be searched yet. Retry.
 var ErrLoading = errors.New("the partition is being loaded")
 

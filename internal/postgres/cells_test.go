@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -139,7 +139,7 @@ func TestEmbeddingTargetIsInTheCell(t *testing.T) {
 // A job of a release without cells drops a location in the default cell.
 func TestDropJobWithoutACell(t *testing.T) {
 	t.Parallel()
-	var args retrieve.DropArgs
+	var args indexing.DropArgs
 	if err := json.Unmarshal([]byte(`{"collection":"c","partition":"p","shared":true}`), &args); err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 // EnsureGeneration returns the id of a generation. The current model's becomes the active
@@ -138,9 +138,9 @@ func describeModel(g placement.Generation) string {
 	return text
 }
 
-var _ retrieve.Fingerprints = (*DB)(nil)
+var _ indexing.Fingerprints = (*DB)(nil)
 
-// EnsureFingerprint implements retrieve.Fingerprints.
+// EnsureFingerprint implements indexing.Fingerprints.
 func (d *DB) EnsureFingerprint(ctx context.Context, g placement.GenerationID, vector []float32) (stored []float32, err error) {
 	err = d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
 		if err := q.SetFingerprint(ctx, db.SetFingerprintParams{ID: int16(g), Fingerprint: encodeHalf(vector)}); err != nil {

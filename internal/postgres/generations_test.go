@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
@@ -162,7 +163,7 @@ func TestVectorsFromBeforeGenerations(t *testing.T) {
 	wantKind(t, "CheckGenerations with another file of that name", b.CheckGenerations(t.Context(), changed), fault.Invalid)
 }
 
-var _ retrieve.Fingerprints = (*postgres.DB)(nil)
+var _ indexing.Fingerprints = (*postgres.DB)(nil)
 
 func TestFirstFingerprintIsKept(t *testing.T) {
 	t.Parallel()
@@ -226,14 +227,14 @@ func TestSweepEmbedsTextsThatTheNextModelRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	models[next] = refusing{word: "pears", dimensions: 8}
-	indexer := retrieve.NewIndexer(b.DB, retrieve.NoIndex{Log: quiet}, models, quiet)
+	indexer := indexing.NewIndexer(b.DB, indexing.NoIndex{Log: quiet}, models, quiet)
 	if err := indexer.Sync(ctx, scope.Tenant, ids); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.StartEmbeddingMigration(ctx, next, reembed.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	migrator := reembed.New(reembed.Config{Store: b.DB, Indexer: indexer, Partitions: retrieve.NoIndex{Log: quiet}, Embedders: models, Log: quiet})
+	migrator := reembed.New(reembed.Config{Store: b.DB, Indexer: indexer, Partitions: indexing.NoIndex{Log: quiet}, Embedders: models, Log: quiet})
 	if again, err := migrator.Run(ctx, time.Now().Add(time.Hour)); again || err != nil {
 		t.Fatalf("Run = %t, %v", again, err)
 	}
@@ -241,8 +242,8 @@ func TestSweepEmbedsTextsThatTheNextModelRefused(t *testing.T) {
 		t.Fatalf("the migration is %s, %v", m.Phase, err)
 	}
 	models[next] = refusing{dimensions: 8}
-	indexer = retrieve.NewIndexer(b.DB, retrieve.NoIndex{Log: quiet}, models, quiet) // whose time to retry has come
-	for round, want := range []retrieve.Drift{{Missing: 1}, {}} {
+	indexer = indexing.NewIndexer(b.DB, indexing.NoIndex{Log: quiet}, models, quiet) // whose time to retry has come
+	for round, want := range []indexing.Drift{{Missing: 1}, {}} {
 		if got, err := indexer.Sweep(ctx, scope.Tenant); err != nil || got != want {
 			t.Errorf("sweep %d = %+v, %v, want %+v", round, got, err, want)
 		}

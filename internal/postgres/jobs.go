@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -36,7 +37,7 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 	var params []river.InsertManyParams
 	for batch := range slices.Chunk(units, syncBatch) {
 		params = append(params, river.InsertManyParams{
-			Args: retrieve.SyncArgs{Tenant: id, Units: batch}, InsertOpts: insertOpts(name),
+			Args: indexing.SyncArgs{Tenant: id, Units: batch}, InsertOpts: insertOpts(name),
 		})
 	}
 	var err error

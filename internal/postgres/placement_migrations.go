@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/queue"
@@ -15,7 +16,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-var _ retrieve.Placements = (*DB)(nil)
+var _ indexing.Placements = (*DB)(nil)
 
 func (d *DB) beginMigration(ctx context.Context, q *db.Queries, id tenant.ID, kind placement.Kind, cell string) error {
 	number, err := q.NextPartitionNumber(ctx)
@@ -67,7 +68,7 @@ func (d *DB) restartMigration(ctx context.Context, tx pgx.Tx, q *db.Queries, id 
 	if err != nil {
 		return err
 	}
-	return d.insertJob(ctx, tx, queue.Placements, retrieve.MigrateArgs{Tenant: id, Run: run})
+	return d.insertJob(ctx, tx, queue.Placements, indexing.MigrateArgs{Tenant: id, Run: run})
 }
 
 func (d *DB) startMigration(ctx context.Context, q *db.Queries, id tenant.ID, target placement.Location, partitionID int64) (run int64, err error) {
@@ -190,10 +191,10 @@ func (d *DB) copyUnits(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.
 	if err != nil {
 		return err
 	}
-	return d.insertJob(ctx, tx, queue.Placements, retrieve.MigrateArgs{Tenant: id, Run: run})
+	return d.insertJob(ctx, tx, queue.Placements, indexing.MigrateArgs{Tenant: id, Run: run})
 }
 
-// AdvanceMigration implements retrieve.Placements.
+// AdvanceMigration implements indexing.Placements.
 func (d *DB) AdvanceMigration(ctx context.Context, id tenant.ID, run int64, cursor retrieve.UnitID) (bool, error) {
 	n, err := db.New(d.pool).AdvanceMigration(ctx, db.AdvanceMigrationParams{TenantID: string(id), Run: run, Cursor: int64(cursor)})
 	if err != nil {
@@ -202,7 +203,7 @@ func (d *DB) AdvanceMigration(ctx context.Context, id tenant.ID, run int64, curs
 	return n > 0, nil
 }
 
-// CompleteMigration implements retrieve.Placements.
+// CompleteMigration implements indexing.Placements.
 func (d *DB) CompleteMigration(ctx context.Context, id tenant.ID, run int64) error {
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
 		if err := q.LockPlacement(ctx, string(id)); err != nil {
@@ -241,7 +242,7 @@ func (d *DB) insertDrop(ctx context.Context, tx pgx.Tx, at placement.Location) e
 	var params []river.InsertManyParams
 	for _, delay := range []time.Duration{placement.DropDelay, placement.FinalDropDelay} {
 		params = append(params, river.InsertManyParams{
-			Args:       retrieve.DropArgsOf(at),
+			Args:       indexing.DropArgsOf(at),
 			InsertOpts: &river.InsertOpts{Queue: queue.Purges, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(delay)},
 		})
 	}

@@ -116,7 +116,7 @@ func readPlacement(ctx context.Context, q *db.Queries, id tenant.ID) (placement.
 	return state, nil
 }
 
-// GetPlacement implements retrieve.Placements.
+// GetPlacement implements indexing.Placements.
 func (d *DB) GetPlacement(ctx context.Context, id tenant.ID) (placement.State, error) {
 	state, err := readPlacement(ctx, db.New(d.pool), id)
 	if err != nil {

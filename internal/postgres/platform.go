@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -138,7 +138,7 @@ limit $8 offset $9`
 // data.
 func (d *DB) Overview(ctx context.Context, f tenant.OverviewFilter) (tenant.Overview, error) {
 	var o tenant.Overview
-	thresholds := []any{(retrieve.SyncArgs{}).Kind(), maxIndexLag.Seconds(), maxDriftedSweeps, nearQuota}
+	thresholds := []any{(indexing.SyncArgs{}).Kind(), maxIndexLag.Seconds(), maxDriftedSweeps, nearQuota}
 	err := d.inTx(ctx, func(tx pgx.Tx, _ *db.Queries) error {
 		o = tenant.Overview{}
 		var lag float64

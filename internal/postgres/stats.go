@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -72,7 +72,7 @@ func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 			return fmt.Errorf("count jobs: %w", err)
 		}
 		for _, j := range s.Jobs {
-			if j.Kind == (retrieve.SyncArgs{}).Kind() {
+			if j.Kind == (indexing.SyncArgs{}).Kind() {
 				s.IndexLag = j.Oldest
 			}
 		}

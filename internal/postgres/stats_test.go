@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
@@ -73,7 +73,7 @@ func TestStats(t *testing.T) {
 		if err := store.BeginSweep(t.Context(), s.ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.CompleteSweep(t.Context(), retrieve.SweepState{Tenant: s.ID}); err != nil {
+		if err := store.CompleteSweep(t.Context(), indexing.SweepState{Tenant: s.ID}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
@@ -116,8 +116,8 @@ func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 			err = store.FinishDeletions(t.Context(), tenant.Scope(args))
 		case tenant.PurgeUserArgs{}.Kind():
 			err = store.PurgeUser(t.Context(), tenant.Scope(args))
-		case retrieve.MigrateArgs{}.Kind(): // with an index that takes all at once
-			var fill retrieve.MigrateArgs
+		case indexing.MigrateArgs{}.Kind(): // with an index that takes all at once
+			var fill indexing.MigrateArgs
 			if err = json.Unmarshal(j.Args, &fill); err == nil {
 				err = store.CompleteMigration(t.Context(), fill.Tenant, fill.Run)
 			}

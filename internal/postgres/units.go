@@ -8,17 +8,18 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-var _ retrieve.Units = (*DB)(nil)
+var _ indexing.Units = (*DB)(nil)
 
-// Load implements retrieve.Units.
-func (d *DB) Load(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]retrieve.OwnedUnit, error) {
-	var out []retrieve.OwnedUnit
+// Load implements indexing.Units.
+func (d *DB) Load(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]indexing.OwnedUnit, error) {
+	var out []indexing.OwnedUnit
 	err := d.readTenant(ctx, t, func(tx db.DBTX, _ *db.Queries) error {
 		rows, err := db.New(withGenericPlan(tx)).LoadUnits(ctx, db.LoadUnitsParams{TenantID: string(t), Ids: int64s(ids)})
 		out = collect(rows, toOwnedUnit)
@@ -30,12 +31,12 @@ func (d *DB) Load(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]re
 	return out, nil
 }
 
-func toOwnedUnit(r db.LoadUnitsRow) retrieve.OwnedUnit {
+func toOwnedUnit(r db.LoadUnitsRow) indexing.OwnedUnit {
 	dense := retrieve.MemoryDense(r.Piece)
 	if retrieve.Kind(r.Kind) == retrieve.Chat {
 		dense = retrieve.ChatDense(r.At, r.Sender, r.Piece)
 	}
-	return retrieve.OwnedUnit{User: tenant.UserID(r.UserID), Unit: retrieve.Unit{
+	return indexing.OwnedUnit{User: tenant.UserID(r.UserID), Unit: retrieve.Unit{
 		ID: retrieve.UnitID(r.ID), Kind: retrieve.Kind(r.Kind), Group: r.GroupID, Owner: r.Owner, Seq: int(r.Seq),
 		Start: int(r.SpanStart), End: int(r.SpanEnd), Dense: dense,
 	}, Vectors: vectorsOf(r)}
@@ -54,7 +55,7 @@ func vectorsOf(r db.LoadUnitsRow) map[placement.GenerationID][]float32 {
 	return vectors
 }
 
-// SaveVectors implements retrieve.Units. It holds the placement, so that a tenant does not leave a
+// SaveVectors implements indexing.Units. It holds the placement, so that a tenant does not leave a
 // generation or enter the index, and DeleteOtherVectors does not run, between the check and the write. The lock of the usage row is
 // held for one round trip.
 func (d *DB) SaveVectors(
@@ -107,7 +108,7 @@ func inNoIndex(state placement.State) bool {
 	return state.Assigned() && len(state.Targets()) == 1 && len(state.Locations()) == 0
 }
 
-// Confirm implements retrieve.Units. It locks the tenant before the units, as every writer does, and needs
+// Confirm implements indexing.Units. It locks the tenant before the units, as every writer does, and needs
 // one round trip.
 func (d *DB) Confirm(ctx context.Context, t tenant.ID, users []tenant.UserID, ids []retrieve.UnitID) error {
 	p := db.ConfirmUnitsParams{TenantID: string(t), UserIds: userIDs(users), Ids: int64s(ids)}
@@ -128,7 +129,7 @@ func markOutgrown(ctx context.Context, q *db.Queries, t tenant.ID, users, ids []
 	return q.MarkOutgrown(ctx, db.MarkOutgrownParams{TenantID: string(t), UserIds: users, Ids: ids, AtLeast: placement.ExactUnits + 1})
 }
 
-// Live implements retrieve.Units.
+// Live implements indexing.Units.
 func (d *DB) Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
 	var out []retrieve.UnitID
 	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) error {
@@ -142,7 +143,7 @@ func (d *DB) Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit
 	return out, nil
 }
 
-// LiveOf implements retrieve.Units.
+// LiveOf implements indexing.Units.
 func (d *DB) LiveOf(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]retrieve.UnitID, error) {
 	var out []retrieve.UnitID
 	err := d.readTenant(ctx, t, func(tx db.DBTX, _ *db.Queries) error {
@@ -156,7 +157,7 @@ func (d *DB) LiveOf(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]
 	return out, nil
 }
 
-// Unconfirmed implements retrieve.Units.
+// Unconfirmed implements indexing.Units.
 func (d *DB) Unconfirmed(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
 	var out []retrieve.UnitID
 	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) error {
@@ -170,7 +171,7 @@ func (d *DB) Unconfirmed(ctx context.Context, t tenant.ID, after retrieve.UnitID
 	return out, nil
 }
 
-// CountConfirmed implements retrieve.Units.
+// CountConfirmed implements indexing.Units.
 func (d *DB) CountConfirmed(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) (int, error) {
 	var n int64
 	err := d.readTenant(ctx, t, func(_ db.DBTX, q *db.Queries) (err error) {

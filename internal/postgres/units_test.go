@@ -12,6 +12,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -55,17 +56,17 @@ func TestUnitsAreLoaded(t *testing.T) {
 	conversation := b.upsert(t, bob, in).Conversation
 	b.remember(t, b.users[2], "memory of another tenant", nil)
 
-	var want []retrieve.OwnedUnit
+	var want []indexing.OwnedUnit
 	ids := b.unitsOf(t, memory)
 	for i, u := range retrieve.MemoryUnits(text) {
 		u.ID, u.Owner, u.Lexical, u.Parts = ids[i], memory, "", nil
-		want = append(want, retrieve.OwnedUnit{User: alice.User, Unit: u, Vectors: map[placement.GenerationID][]float32{}})
+		want = append(want, indexing.OwnedUnit{User: alice.User, Unit: u, Vectors: map[placement.GenerationID][]float32{}})
 	}
 	ids = b.unitsOf(t, conversation.ID)
 	change := chat.Plan(chat.Conversation{}, nil, in, conversation.ID)
 	for i, u := range change.Units()([]int{0, 1, 2}) {
 		u.ID, u.Owner, u.Lexical, u.Parts = ids[i], conversation.ID, "", nil
-		want = append(want, retrieve.OwnedUnit{User: bob.User, Unit: u, Vectors: map[placement.GenerationID][]float32{}})
+		want = append(want, indexing.OwnedUnit{User: bob.User, Unit: u, Vectors: map[placement.GenerationID][]float32{}})
 	}
 	if len(want) < 6 {
 		t.Fatalf("%d units, want several of each long text", len(want))
@@ -75,7 +76,7 @@ func TestUnitsAreLoaded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(got, func(a, b retrieve.OwnedUnit) int { return int(a.ID - b.ID) })
+	slices.SortFunc(got, func(a, b indexing.OwnedUnit) int { return int(a.ID - b.ID) })
 	for i := range want { // the default bucket's id is not known beforehand
 		if want[i].Kind == retrieve.Memory {
 			want[i].Group = got[0].Group

@@ -106,14 +106,14 @@ type Targets interface {
 
 // Units reads the units of tenants.
 type Units interface {
-	// Live is that of retrieve.Units.
+	// Live is that of indexing.Units.
 	Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error)
 	// SamplePools returns samples of units of the tenant that have vectors of both
 	// generations, each of one user and kind.
 	SamplePools(ctx context.Context, t tenant.ID, users, units int) ([]Pool, error)
 }
 
-// Indexer embeds units. retrieve.Indexer implements it.
+// Indexer embeds units. indexing.Indexer implements it.
 type Indexer interface {
 	// Copy embeds the live units among ids for the target and writes them to it.
 	Copy(ctx context.Context, t tenant.ID, target placement.Target, ids []retrieve.UnitID) error

@@ -196,7 +196,7 @@ func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Loca
 	hits, err := e.Index.Search(staged, scope, p, q, vector)
 	end()
 	switch {
-	case err == nil || fault.Is(err, fault.Unavailable) && !errors.Is(err, ErrNoPartition):
+	case err == nil || fault.Is(err, fault.Unavailable) && !errors.Is(err, placement.ErrNoPartition):
 		e.note(ctx, b, call, err, "vector store")
 	default:
 		// The failure concerns one tenant and was immediate: the breaker stays closed.

@@ -15,6 +15,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
+type refusedError struct{}
+
+func (refusedError) Error() string { return "status 400 Bad Request" }
+func (refusedError) Refused() bool { return true }
+
 // stores implements the dependencies of an Engine with fixed results. The tests cover the
 // order of calls, failures and merging, not retrieval itself.
 type stores struct {
@@ -150,18 +155,6 @@ func (s *stores) Search(ctx context.Context, _ tenant.Scope, _ placement.Locatio
 		return nil, fault.Wrap(fault.Unavailable, ctx.Err(), "unavailable")
 	}
 	return s.index, s.indexErr
-}
-
-func (s *stores) Upsert(context.Context, tenant.ID, placement.Location, []Entry) error {
-	panic("not read")
-}
-func (s *stores) Delete(context.Context, tenant.ID, placement.Location, []UnitID) error {
-	panic("not read")
-}
-func (s *stores) Drop(context.Context, placement.Location) error { panic("not dropped") }
-
-func (s *stores) List(context.Context, tenant.ID, placement.Location, UnitID, int) ([]UnitID, error) {
-	panic("not read")
 }
 
 func (s *stores) Embed(context.Context, []string) ([][]float32, error) {
@@ -525,7 +518,7 @@ func TestUnavailableIndexIsRetriedWithBackoff(t *testing.T) {
 
 func TestLostPartitionAffectsOnlyItsTenant(t *testing.T) {
 	t.Parallel()
-	s := &stores{indexErr: fault.Wrap(fault.Unavailable, ErrNoPartition, "unavailable")}
+	s := &stores{indexErr: fault.Wrap(fault.Unavailable, placement.ErrNoPartition, "unavailable")}
 	now := time.Now()
 	e := s.engine(&now)
 	search(t, e, homeLocation, 1)

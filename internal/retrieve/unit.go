@@ -47,15 +47,6 @@ type Unit struct {
 	Generation placement.GenerationID
 }
 
-// Entry is a unit as stored in the index.
-type Entry struct {
-	ID     UnitID
-	User   int64
-	Kind   Kind
-	Group  int64
-	Vector []float32
-}
-
 // Query is a search query.
 type Query struct {
 	Kind  Kind

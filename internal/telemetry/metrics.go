@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
@@ -167,9 +167,9 @@ func (m *Metrics) ObserveJob(ctx context.Context, kind, outcome string, took tim
 }
 
 // ObserveSweep records the drift that a sweep found.
-func (m *Metrics) ObserveSweep(d retrieve.Drift) {
+func (m *Metrics) ObserveSweep(d indexing.Drift) {
 	outcome := outcomeConsistent
-	if d != (retrieve.Drift{}) {
+	if d != (indexing.Drift{}) {
 		outcome = outcomeDrift
 	}
 	m.sweeps.WithLabelValues(outcome).Inc()

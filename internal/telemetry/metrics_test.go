@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mnemo-dev/mnemo/internal/importer"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 )
 
 func expectMetrics(t *testing.T, r prometheus.Gatherer, want string, names ...string) {
@@ -28,7 +28,7 @@ func TestDriftExpires(t *testing.T) {
 	m := NewMetrics(r)
 	now := time.Now()
 	m.drift.now = func() time.Time { return now }
-	m.ObserveSweep(retrieve.Drift{Missing: 3})
+	m.ObserveSweep(indexing.Drift{Missing: 3})
 	const drift = `
 # HELP mnemo_index_drift_units Units found and repaired by the last sweep of this process, by kind: missing from the vector index (or not confirmed) or orphaned in it.
 # TYPE mnemo_index_drift_units gauge
@@ -45,7 +45,7 @@ mnemo_index_sweeps_total{outcome="drift"} 1
 	expectMetrics(t, r, sweeps, "mnemo_index_sweeps_total")
 	now = now.Add(driftLife)
 	expectMetrics(t, r, "", "mnemo_index_drift_units") // another replica has swept since
-	m.ObserveSweep(retrieve.Drift{})
+	m.ObserveSweep(indexing.Drift{})
 	expectMetrics(t, r, strings.Replace(drift, "} 3", "} 0", 1), "mnemo_index_drift_units")
 }
 

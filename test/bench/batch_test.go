@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
@@ -63,8 +64,8 @@ func (b *bench) fillIndexed(user string, n int) {
 		b.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(3, 1))
-	entry := retrieve.Entry{User: int64(b.server.Users[user]), Kind: retrieve.Memory}
-	var entries []retrieve.Entry
+	entry := indexing.Entry{User: int64(b.server.Users[user]), Kind: retrieve.Memory}
+	var entries []indexing.Entry
 	if _, err := pgx.ForEachRow(rows, []any{&entry.ID, &entry.Group}, func() error {
 		entry.Vector = randomVector(r)
 		entries = append(entries, entry)

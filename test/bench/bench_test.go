@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
@@ -416,7 +416,7 @@ func (b *bench) idle() {
 	installation.Eventually(b, time.Minute, func() string {
 		var jobs int
 		if err := b.server.Owner.QueryRow(b.Context(), "select count(*) from river_job where kind = $1 and finalized_at is null",
-			retrieve.SyncArgs{}.Kind()).Scan(&jobs); err != nil {
+			indexing.SyncArgs{}.Kind()).Scan(&jobs); err != nil {
 			return err.Error()
 		}
 		if jobs > 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
 	"github.com/mnemo-dev/mnemo/internal/placement"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
@@ -82,7 +82,7 @@ func (s *scale) checkVolume(server *installation.Server, t installation.ServedTe
 func (s *scale) index(server *installation.Server, t installation.ServedTenant, count int) {
 	s.Helper()
 	began := time.Now()
-	if err := retrieve.NewIndexer(server.DB, server.Index, nil, slog.New(slog.DiscardHandler)).Rebuild(s.Context(), t.Tenant); err != nil {
+	if err := indexing.NewIndexer(server.DB, server.Index, nil, slog.New(slog.DiscardHandler)).Rebuild(s.Context(), t.Tenant); err != nil {
 		s.Fatal(err)
 	}
 	took := time.Since(began)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
@@ -38,7 +39,7 @@ type env struct {
 	index     *milvus.Index
 	embedders retrieve.Embedders
 	source    placement.GenerationID
-	indexer   *retrieve.Indexer
+	indexer   *indexing.Indexer
 	memories  *memory.Service
 	users     []user
 }
@@ -86,7 +87,7 @@ func setup(t *testing.T, isolations ...tenant.Isolation) *env {
 		t.Fatal(err)
 	}
 	e.embedders = retrieve.Embedders{e.source: model}
-	e.indexer = retrieve.NewIndexer(e.db, e.index, e.embedders, quiet)
+	e.indexer = indexing.NewIndexer(e.db, e.index, e.embedders, quiet)
 	engine := retrieve.New(retrieve.Config{Searcher: e.db, Index: e.index, Embedders: e.embedders})
 	store := e.db.Memories()
 	e.memories = memory.NewService(memory.Config{Store: store, Buckets: store, Searcher: engine, Index: e.index, Embedders: e.embedders, CountTokens: tokens.Count})

@@ -290,7 +290,7 @@ func (e *env) wantDropped(t *testing.T, u user, at placement.Location) {
 	}
 	eventually(t, func() string {
 		ids, err := e.index.List(t.Context(), u.scope.Tenant, at, 0, 10)
-		if errors.Is(err, retrieve.ErrNoPartition) || err == nil && len(ids) == 0 {
+		if errors.Is(err, placement.ErrNoPartition) || err == nil && len(ids) == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%d vectors remain in %s: %v", len(ids), at.Collection, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -138,7 +139,7 @@ func TestMigrationToEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := e.add(t, model, placement.Generation{Model: "doubled", Dimensions: 768})
-	e.embedders[id] = retrieve.Guard(model, id, e.db)
+	e.embedders[id] = indexing.Guard(model, id, e.db)
 	for _, target := range []placement.GenerationID{id, e.source} {
 		e.start(t, target, reembed.Options{})
 		e.runUntil(t, reembed.Completed)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/placement"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
@@ -48,7 +47,7 @@ func TestIndexIsAddedAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	installation.Eventually(t, installation.Patience, func() string {
-		if _, err := h.Index.List(t.Context(), tenant.ID(u.id(t)), left, 0, 1); !errors.Is(err, retrieve.ErrNoPartition) {
+		if _, err := h.Index.List(t.Context(), tenant.ID(u.id(t)), left, 0, 1); !errors.Is(err, placement.ErrNoPartition) {
 			return "the partition was not dropped"
 		}
 		return ""

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -76,9 +77,9 @@ func confirm(tb testing.TB, db *postgres.DB, index *milvus.Index, who tenant.Ide
 		if err != nil {
 			tb.Fatal(err)
 		}
-		entries := make([]retrieve.Entry, len(units))
+		entries := make([]indexing.Entry, len(units))
 		for i, u := range units {
-			entries[i] = retrieve.Entry{ID: u.ID, User: int64(u.User), Kind: u.Kind, Group: u.Group, Vector: u.Vectors[who.Generation]}
+			entries[i] = indexing.Entry{ID: u.ID, User: int64(u.User), Kind: u.Kind, Group: u.Group, Vector: u.Vectors[who.Generation]}
 		}
 		if err := index.Upsert(tb.Context(), who.Tenant, who.Placement, entries); err != nil {
 			tb.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -220,7 +221,7 @@ func seesOrphans(t *testing.T, i *installation.Installation) {
 			if _, err := placement.WaitLoaded(i.Index).Ensure(t.Context(), placement.Placement{Location: stray}); err != nil {
 				t.Fatal(err)
 			}
-			if err := i.Index.Upsert(t.Context(), "stray", stray, []retrieve.Entry{{ID: 1 << 40, User: 1, Kind: retrieve.Memory, Vector: make([]float32, 32)}}); err != nil {
+			if err := i.Index.Upsert(t.Context(), "stray", stray, []indexing.Entry{{ID: 1 << 40, User: 1, Kind: retrieve.Memory, Vector: make([]float32, 32)}}); err != nil {
 				t.Fatal(err)
 			}
 		},

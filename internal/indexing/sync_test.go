@@ -1,4 +1,4 @@
-package retrieve
+package indexing
 
 import (
 	"context"
@@ -14,57 +14,63 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // env is an in-memory database and index. onCall runs before each call to either and
 // simulates concurrent activity.
 type env struct {
-	live    map[UnitID]bool
-	vectors map[UnitID][]float32
+	live    map[retrieve.UnitID]bool
+	vectors map[retrieve.UnitID][]float32
 	// vectorGeneration is that of the vectors.
 	vectorGeneration placement.GenerationID
-	confirmed        map[UnitID]bool
-	indexed          map[UnitID]Entry // in the current placement
-	migrated         map[UnitID]Entry // in the target of the migration
+	confirmed        map[retrieve.UnitID]bool
+	indexed          map[retrieve.UnitID]Entry // in the current placement
+	migrated         map[retrieve.UnitID]Entry // in the target of the migration
 	at               placement.State
 	assigned         bool
 	onCall           func(name string) error
 }
 
+var (
+	errUnavailable = fault.New(fault.Unavailable, "unavailable")
+	homeLocation   = placement.Location{Collection: "c", Partition: "p"}
+)
+
 func newEnv() *env {
-	return &env{live: map[UnitID]bool{}, vectors: map[UnitID][]float32{}, confirmed: map[UnitID]bool{},
-		indexed: map[UnitID]Entry{}, migrated: map[UnitID]Entry{}, at: placement.State{Current: placement.Placement{Location: homeLocation}}, assigned: true, onCall: func(string) error { return nil }}
+	return &env{live: map[retrieve.UnitID]bool{}, vectors: map[retrieve.UnitID][]float32{}, confirmed: map[retrieve.UnitID]bool{},
+		indexed: map[retrieve.UnitID]Entry{}, migrated: map[retrieve.UnitID]Entry{}, at: placement.State{Current: placement.Placement{Location: homeLocation}}, assigned: true, onCall: func(string) error { return nil }}
 }
 
 func (e *env) indexer() *Indexer {
-	return NewIndexer(e, envIndex{e}, Embedders{0: envEmbedder{e}}, slog.New(slog.DiscardHandler))
+	return NewIndexer(e, envIndex{e}, retrieve.Embedders{0: envEmbedder{e}}, slog.New(slog.DiscardHandler))
 }
 
-func (e *env) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit, error) {
+func (e *env) Load(_ context.Context, _ tenant.ID, ids []retrieve.UnitID) ([]OwnedUnit, error) {
 	if err := e.onCall("load"); err != nil {
 		return nil, err
 	}
 	var out []OwnedUnit
 	for _, id := range ids {
 		if e.live[id] {
-			out = append(out, OwnedUnit{User: userOf(id), Unit: Unit{ID: id, Kind: Memory, Group: 3, Dense: fmt.Sprint("text ", id)}, Vectors: e.vectorsOf(id)})
+			out = append(out, OwnedUnit{User: userOf(id), Unit: retrieve.Unit{ID: id, Kind: retrieve.Memory, Group: 3, Dense: fmt.Sprint("text ", id)}, Vectors: e.vectorsOf(id)})
 		}
 	}
 	return out, nil
 }
 
 // userOf returns the user of a unit: one of two.
-func userOf(id UnitID) tenant.UserID { return 7 + tenant.UserID(id%2) }
+func userOf(id retrieve.UnitID) tenant.UserID { return 7 + tenant.UserID(id%2) }
 
-func (e *env) vectorsOf(id UnitID) map[placement.GenerationID][]float32 {
+func (e *env) vectorsOf(id retrieve.UnitID) map[placement.GenerationID][]float32 {
 	if e.vectors[id] == nil {
 		return nil
 	}
 	return map[placement.GenerationID][]float32{e.vectorGeneration: e.vectors[id]}
 }
 
-func (e *env) SaveVectors(ctx context.Context, _ tenant.ID, users []tenant.UserID, _ placement.GenerationID, embedded []Unit, confirmed []UnitID) error {
+func (e *env) SaveVectors(ctx context.Context, _ tenant.ID, users []tenant.UserID, _ placement.GenerationID, embedded []retrieve.Unit, confirmed []retrieve.UnitID) error {
 	if err := errors.Join(ctx.Err(), e.onCall("save")); err != nil {
 		return err
 	}
@@ -78,7 +84,7 @@ func (e *env) SaveVectors(ctx context.Context, _ tenant.ID, users []tenant.UserI
 }
 
 // confirmUnits confirms the units of the users only, as the database does.
-func (e *env) confirmUnits(users []tenant.UserID, ids []UnitID) {
+func (e *env) confirmUnits(users []tenant.UserID, ids []retrieve.UnitID) {
 	for _, id := range ids {
 		if slices.Contains(users, userOf(id)) {
 			e.confirmed[id] = true
@@ -86,14 +92,14 @@ func (e *env) confirmUnits(users []tenant.UserID, ids []UnitID) {
 	}
 }
 
-func (e *env) LiveOf(_ context.Context, _ tenant.ID, ids []UnitID) ([]UnitID, error) {
+func (e *env) LiveOf(_ context.Context, _ tenant.ID, ids []retrieve.UnitID) ([]retrieve.UnitID, error) {
 	if err := e.onCall("live of"); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(ids), func(id UnitID) bool { return !e.live[id] }), nil
+	return slices.DeleteFunc(slices.Clone(ids), func(id retrieve.UnitID) bool { return !e.live[id] }), nil
 }
 
-func (e *env) Confirm(_ context.Context, _ tenant.ID, users []tenant.UserID, ids []UnitID) error {
+func (e *env) Confirm(_ context.Context, _ tenant.ID, users []tenant.UserID, ids []retrieve.UnitID) error {
 	if err := e.onCall("confirm"); err != nil {
 		return err
 	}
@@ -101,15 +107,15 @@ func (e *env) Confirm(_ context.Context, _ tenant.ID, users []tenant.UserID, ids
 	return nil
 }
 
-func (e *env) Unconfirmed(_ context.Context, _ tenant.ID, after UnitID, limit int) ([]UnitID, error) {
+func (e *env) Unconfirmed(_ context.Context, _ tenant.ID, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
 	if err := e.onCall("unconfirmed"); err != nil {
 		return nil, err
 	}
-	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(e.live)), func(id UnitID) bool { return e.confirmed[id] })
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(e.live)), func(id retrieve.UnitID) bool { return e.confirmed[id] })
 	return pageOf(ids, after, limit), nil
 }
 
-func (e *env) CountConfirmed(_ context.Context, _ tenant.ID, ids []UnitID) (n int, err error) {
+func (e *env) CountConfirmed(_ context.Context, _ tenant.ID, ids []retrieve.UnitID) (n int, err error) {
 	for _, id := range ids {
 		if e.confirmed[id] {
 			n++
@@ -118,7 +124,7 @@ func (e *env) CountConfirmed(_ context.Context, _ tenant.ID, ids []UnitID) (n in
 	return n, nil
 }
 
-func (e *env) Live(_ context.Context, _ tenant.ID, after UnitID, limit int) ([]UnitID, error) {
+func (e *env) Live(_ context.Context, _ tenant.ID, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
 	if err := e.onCall("live"); err != nil {
 		return nil, err
 	}
@@ -136,7 +142,7 @@ func (e *env) GetPlacement(context.Context, tenant.ID) (placement.State, error) 
 	return e.at, nil
 }
 
-func (e *env) AdvanceMigration(_ context.Context, _ tenant.ID, run int64, cursor UnitID) (bool, error) {
+func (e *env) AdvanceMigration(_ context.Context, _ tenant.ID, run int64, cursor retrieve.UnitID) (bool, error) {
 	if err := e.onCall("advance"); err != nil {
 		return false, err
 	}
@@ -153,7 +159,7 @@ func (e *env) CompleteMigration(_ context.Context, _ tenant.ID, run int64) error
 		return err
 	}
 	if e.at.Migration.Run == run && e.at.Migrating() {
-		e.indexed, e.migrated = e.migrated, map[UnitID]Entry{}
+		e.indexed, e.migrated = e.migrated, map[retrieve.UnitID]Entry{}
 	}
 	if e.at.Migration.Run == run {
 		e.at = placement.State{Current: placement.Placement{Location: e.at.Migration.Target.Location}}
@@ -162,7 +168,7 @@ func (e *env) CompleteMigration(_ context.Context, _ tenant.ID, run int64) error
 }
 
 // entries returns the entries of a location. Writes to an unused location are lost.
-func (e *env) entries(p placement.Location) map[UnitID]Entry {
+func (e *env) entries(p placement.Location) map[retrieve.UnitID]Entry {
 	if !p.Indexed() {
 		panic("the index was called with a location in no index")
 	}
@@ -172,17 +178,17 @@ func (e *env) entries(p placement.Location) map[UnitID]Entry {
 	case e.at.Migration.Target.Location:
 		return e.migrated
 	}
-	return map[UnitID]Entry{}
+	return map[retrieve.UnitID]Entry{}
 }
 
-func pageOf(sorted []UnitID, after UnitID, limit int) []UnitID {
-	sorted = slices.DeleteFunc(sorted, func(id UnitID) bool { return id <= after })
+func pageOf(sorted []retrieve.UnitID, after retrieve.UnitID, limit int) []retrieve.UnitID {
+	sorted = slices.DeleteFunc(sorted, func(id retrieve.UnitID) bool { return id <= after })
 	return sorted[:min(limit, len(sorted))]
 }
 
 type envIndex struct{ *env }
 
-func (e envIndex) Search(context.Context, tenant.Scope, placement.Location, Query, []float32) ([]Hit, error) {
+func (e envIndex) Search(context.Context, tenant.Scope, placement.Location, retrieve.Query, []float32) ([]retrieve.Hit, error) {
 	panic("Search is not implemented")
 }
 
@@ -196,7 +202,7 @@ func (e envIndex) Upsert(_ context.Context, _ tenant.ID, p placement.Location, e
 	return nil
 }
 
-func (e envIndex) Delete(_ context.Context, _ tenant.ID, p placement.Location, ids []UnitID) error {
+func (e envIndex) Delete(_ context.Context, _ tenant.ID, p placement.Location, ids []retrieve.UnitID) error {
 	if err := e.onCall("delete"); err != nil {
 		return err
 	}
@@ -211,7 +217,7 @@ func (e envIndex) Drop(_ context.Context, p placement.Location) error {
 	return nil
 }
 
-func (e envIndex) List(_ context.Context, _ tenant.ID, p placement.Location, after UnitID, limit int) ([]UnitID, error) {
+func (e envIndex) List(_ context.Context, _ tenant.ID, p placement.Location, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
 	if err := e.onCall("list"); err != nil {
 		return nil, err
 	}
@@ -236,7 +242,7 @@ func (envEmbedder) EmbedQuery(context.Context, string) ([]float32, error) {
 func (envEmbedder) Model() string   { return "test" }
 func (envEmbedder) Dimensions() int { return 1 }
 
-func (e *env) state() (live, indexed []UnitID) {
+func (e *env) state() (live, indexed []retrieve.UnitID) {
 	return slices.Sorted(maps.Keys(e.live)), slices.Sorted(maps.Keys(e.indexed))
 }
 
@@ -246,17 +252,17 @@ func TestSyncWritesAndRemoves(t *testing.T) {
 	e.live[1], e.live[2] = true, true
 	e.vectors[2] = []float32{2}
 	e.indexed[3] = Entry{ID: 3}
-	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1, 2, 3, 2}); err != nil {
+	if err := e.indexer().Sync(t.Context(), "t", []retrieve.UnitID{1, 2, 3, 2}); err != nil {
 		t.Fatalf("Sync: %v", err)
 	}
-	want := map[UnitID]Entry{
-		1: {ID: 1, User: int64(userOf(1)), Kind: Memory, Group: 3, Vector: []float32{1}},
-		2: {ID: 2, User: int64(userOf(2)), Kind: Memory, Group: 3, Vector: []float32{2}},
+	want := map[retrieve.UnitID]Entry{
+		1: {ID: 1, User: int64(userOf(1)), Kind: retrieve.Memory, Group: 3, Vector: []float32{1}},
+		2: {ID: 2, User: int64(userOf(2)), Kind: retrieve.Memory, Group: 3, Vector: []float32{2}},
 	}
 	if d := cmp.Diff(want, e.indexed); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if d := cmp.Diff(map[UnitID]bool{1: true, 2: true}, e.confirmed); d != "" {
+	if d := cmp.Diff(map[retrieve.UnitID]bool{1: true, 2: true}, e.confirmed); d != "" {
 		t.Errorf("confirmed: -want +got\n%s", d)
 	}
 	if d := cmp.Diff([]float32{1}, e.vectors[1]); d != "" {
@@ -270,10 +276,10 @@ func TestSyncWithoutPlacement(t *testing.T) {
 	e.assigned = false
 	e.live[1] = true
 	x := e.indexer()
-	if err := x.Sync(t.Context(), "t", []UnitID{1, 2}); !fault.Is(err, fault.Unavailable) {
+	if err := x.Sync(t.Context(), "t", []retrieve.UnitID{1, 2}); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("Sync of a live unit = %v, want Unavailable", err)
 	}
-	if err := x.Sync(t.Context(), "t", []UnitID{2}); err != nil {
+	if err := x.Sync(t.Context(), "t", []retrieve.UnitID{2}); err != nil {
 		t.Errorf("Sync of a deleted unit = %v, want nil", err)
 	}
 	if n := len(e.indexed); n != 0 {
@@ -299,10 +305,10 @@ func TestSyncWithoutEmbedder(t *testing.T) {
 		}
 		return nil
 	}
-	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1, 2, 3}); !errors.Is(err, errUnavailable) {
+	if err := e.indexer().Sync(t.Context(), "t", []retrieve.UnitID{1, 2, 3}); !errors.Is(err, errUnavailable) {
 		t.Errorf("Sync = %v, want the embedder's error, so that the job is retried", err)
 	}
-	if _, indexed := e.state(); !slices.Equal(indexed, []UnitID{1}) {
+	if _, indexed := e.state(); !slices.Equal(indexed, []retrieve.UnitID{1}) {
 		t.Errorf("indexed %v, want unit 1 only", indexed)
 	}
 	if !e.confirmed[1] {
@@ -319,7 +325,7 @@ func TestSyncReplacesVectorsOfAnotherModel(t *testing.T) {
 	e := newEnv()
 	e.live[1] = true
 	e.vectors[1], e.vectorGeneration = []float32{-1}, 9
-	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1}); err != nil {
+	if err := e.indexer().Sync(t.Context(), "t", []retrieve.UnitID{1}); err != nil {
 		t.Fatalf("Sync: %v", err)
 	}
 	if d := cmp.Diff([]float32{1}, e.indexed[1].Vector); d != "" {
@@ -333,7 +339,7 @@ func TestSyncWithoutTheModel(t *testing.T) {
 	e := newEnv()
 	e.live[1] = true
 	e.at.Generation = 9
-	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1}); !fault.Is(err, fault.Unavailable) || !errors.Is(err, ErrNoEmbedder) {
+	if err := e.indexer().Sync(t.Context(), "t", []retrieve.UnitID{1}); !fault.Is(err, fault.Unavailable) || !errors.Is(err, retrieve.ErrNoEmbedder) {
 		t.Errorf("Sync = %v, want Unavailable: no embedder", err)
 	}
 	if len(e.indexed) > 0 || len(e.vectors) > 0 || e.confirmed[1] {
@@ -354,7 +360,7 @@ func TestSyncFailsIfUnitsKeepChanging(t *testing.T) {
 		}
 		return nil
 	}
-	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1}); !fault.Is(err, fault.Unavailable) {
+	if err := e.indexer().Sync(t.Context(), "t", []retrieve.UnitID{1}); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("Sync = %v, want Unavailable", err)
 	}
 }
@@ -366,17 +372,17 @@ func TestSyncInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := newEnv()
 		x := e.indexer()
-		var jobs [][]UnitID
+		var jobs [][]retrieve.UnitID
 		depth, changes := 0, 60
 		change := func() {
-			id := UnitID(rapid.IntRange(1, 3).Draw(t, "unit"))
+			id := retrieve.UnitID(rapid.IntRange(1, 3).Draw(t, "unit"))
 			if e.live[id] {
 				delete(e.live, id)
 			} else {
 				e.live[id] = true
 			}
 			e.confirmed[id] = false
-			jobs = append(jobs, []UnitID{id})
+			jobs = append(jobs, []retrieve.UnitID{id})
 		}
 		run := func() {
 			i := rapid.IntRange(0, len(jobs)-1).Draw(t, "job")
@@ -430,10 +436,10 @@ func TestSyncInAnyOrder(t *testing.T) {
 
 func TestSweepAndRebuild(t *testing.T) {
 	t.Parallel()
-	for _, n := range []UnitID{0, 10, syncBatch, sweepPage, 2*sweepPage + 7} {
+	for _, n := range []retrieve.UnitID{0, 10, syncBatch, sweepPage, 2*sweepPage + 7} {
 		e := newEnv()
 		want := Drift{}
-		for id := UnitID(1); id <= n; id++ {
+		for id := retrieve.UnitID(1); id <= n; id++ {
 			inLive, inIndex := id%7 != 0, id%5 != 0
 			if inLive {
 				e.live[id] = true

@@ -1,4 +1,4 @@
-package retrieve
+package indexing
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -15,14 +16,14 @@ import (
 type NoIndex struct{ Log *slog.Logger }
 
 var (
-	_ Index                = NoIndex{}
+	_ Store                = NoIndex{}
 	_ placement.Partitions = NoIndex{}
 )
 
 var errNoIndex = fault.New(fault.Unavailable, "the tenant's vectors are in Milvus, which is not configured")
 
 // Search returns Unavailable.
-func (NoIndex) Search(context.Context, tenant.Scope, placement.Location, Query, []float32) ([]Hit, error) {
+func (NoIndex) Search(context.Context, tenant.Scope, placement.Location, retrieve.Query, []float32) ([]retrieve.Hit, error) {
 	return nil, errNoIndex
 }
 
@@ -32,17 +33,17 @@ func (NoIndex) Upsert(context.Context, tenant.ID, placement.Location, []Entry) e
 }
 
 // Delete returns Unavailable.
-func (NoIndex) Delete(context.Context, tenant.ID, placement.Location, []UnitID) error {
+func (NoIndex) Delete(context.Context, tenant.ID, placement.Location, []retrieve.UnitID) error {
 	return errNoIndex
 }
 
 // List returns Unavailable.
-func (NoIndex) List(context.Context, tenant.ID, placement.Location, UnitID, int) ([]UnitID, error) {
+func (NoIndex) List(context.Context, tenant.ID, placement.Location, retrieve.UnitID, int) ([]retrieve.UnitID, error) {
 	return nil, errNoIndex
 }
 
 // ListUser returns Unavailable.
-func (NoIndex) ListUser(context.Context, tenant.Scope, placement.Location, UnitID, int) ([]UnitID, error) {
+func (NoIndex) ListUser(context.Context, tenant.Scope, placement.Location, retrieve.UnitID, int) ([]retrieve.UnitID, error) {
 	return nil, errNoIndex
 }
 

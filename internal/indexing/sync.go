@@ -1,4 +1,4 @@
-package retrieve
+package indexing
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -26,14 +27,14 @@ const (
 // safe to run concurrently, also in several processes.
 type Indexer struct {
 	units     Units
-	index     Index
-	embedders Embedders
+	index     Store
+	embedders retrieve.Embedders
 	log       *slog.Logger
 	refused   *refusals
 }
 
 // NewIndexer returns an Indexer.
-func NewIndexer(units Units, index Index, embedders Embedders, log *slog.Logger) *Indexer {
+func NewIndexer(units Units, index Store, embedders retrieve.Embedders, log *slog.Logger) *Indexer {
 	return &Indexer{units: units, index: index, embedders: embedders, log: log, refused: newRefusals()}
 }
 
@@ -41,7 +42,7 @@ func NewIndexer(units Units, index Index, embedders Embedders, log *slog.Logger)
 // concurrently. If embedding fails it returns an error after processing the units
 // that have a vector; a text that the embedder refuses is retried by a later sweep
 // instead. While the tenant has no placement yet, it returns Unavailable if units are live.
-func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
+func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) error {
 	for range maxRounds {
 		w, err := x.units.GetPlacement(ctx, t)
 		if fault.Is(err, fault.NotFound) {
@@ -69,7 +70,7 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 
 // unplaced returns Unavailable if units of a tenant without a placement are live: the operator issues tokens while it assigns the placement, and
 // the assignment does not index the units that exist. Otherwise, the tenant or the units were purged.
-func (x *Indexer) unplaced(ctx context.Context, t tenant.ID, ids []UnitID) error {
+func (x *Indexer) unplaced(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) error {
 	live, err := x.units.LiveOf(ctx, t, ids)
 	if err == nil && len(live) > 0 {
 		err = fault.New(fault.Unavailable, "tenant %s has no placement yet", t)
@@ -77,7 +78,7 @@ func (x *Indexer) unplaced(ctx context.Context, t tenant.ID, ids []UnitID) error
 	return err
 }
 
-func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids []UnitID) error {
+func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids []retrieve.UnitID) error {
 	all := job{tenant: t, targets: w.Targets(), embed: true, confirm: true}
 	for batch := range slices.Chunk(ids, syncBatch) {
 		if err := x.settle(ctx, all, batch); err != nil {
@@ -98,7 +99,7 @@ type job struct {
 // settle writes the units to the index and reads them again until the database has not
 // changed meanwhile. A writer that changes a unit later commits its own job, so
 // every unit is settled eventually.
-func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
+func (x *Indexer) settle(ctx context.Context, j job, ids []retrieve.UnitID) error {
 	for range maxRounds {
 		live, err := x.units.Load(ctx, j.tenant, ids)
 		if err != nil {
@@ -127,7 +128,7 @@ func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 }
 
 // settleInParts settles units of which many are to be embedded, so that their vectors are saved in between.
-func (x *Indexer) settleInParts(ctx context.Context, j job, ids []UnitID) error {
+func (x *Indexer) settleInParts(ctx context.Context, j job, ids []retrieve.UnitID) error {
 	for part := range slices.Chunk(ids, saveBatch) {
 		if err := x.settle(ctx, j, part); err != nil {
 			return err
@@ -159,7 +160,7 @@ func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) (unsaved 
 }
 
 // confirm saves vectors, and confirms units if the job does so.
-func (x *Indexer) confirm(ctx context.Context, j job, users []tenant.UserID, ids []UnitID, unsaved []batchOf) error {
+func (x *Indexer) confirm(ctx context.Context, j job, users []tenant.UserID, ids []retrieve.UnitID, unsaved []batchOf) error {
 	for _, b := range unsaved {
 		if err := x.units.SaveVectors(ctx, b.tenant, users, b.generation, b.unsaved, ids); err != nil {
 			return fmt.Errorf("save vectors: %w", err)
@@ -228,8 +229,8 @@ func (j job) savesLast() bool { return j.embed && j.confirm && j.indexed() }
 type batchOf struct {
 	tenant     tenant.ID
 	generation placement.GenerationID
-	savedLast  bool   // their vectors are saved when the units are confirmed
-	unsaved    []Unit // until then: with ID, Dense and Vector
+	savedLast  bool            // their vectors are saved when the units are confirmed
+	unsaved    []retrieve.Unit // until then: with ID, Dense and Vector
 }
 
 func (b batchOf) refusal(u *OwnedUnit) refusalKey { return refusalKey{u.ID, b.generation} }
@@ -239,7 +240,7 @@ func (b batchOf) refusal(u *OwnedUnit) refusalKey { return refusalKey{u.ID, b.ge
 func (x *Indexer) embedBatch(ctx context.Context, b *batchOf, batch []*OwnedUnit) error {
 	err := x.embedTexts(ctx, b, batch)
 	switch {
-	case !IsRefused(err):
+	case !retrieve.IsRefused(err):
 		return err
 	case len(batch) == 1:
 		return x.skip(ctx, *b, batch[0], err)
@@ -265,11 +266,11 @@ func (x *Indexer) embedTexts(ctx context.Context, b *batchOf, batch []*OwnedUnit
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "embed units")
 	}
-	embedded := make([]Unit, len(batch))
+	embedded := make([]retrieve.Unit, len(batch))
 	var users []tenant.UserID
 	for i, u := range batch {
 		users = withUser(users, u.User)
-		embedded[i] = Unit{ID: u.ID, Dense: u.Dense, Vector: vectors[i]}
+		embedded[i] = retrieve.Unit{ID: u.ID, Dense: u.Dense, Vector: vectors[i]}
 	}
 	if b.savedLast {
 		b.unsaved = append(b.unsaved, embedded...)
@@ -300,7 +301,7 @@ func (x *Indexer) skip(ctx context.Context, b batchOf, u *OwnedUnit, refused err
 
 // write writes the units to the targets and reads again which are live. It returns those that every target contains, and those
 // that changed in between.
-func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUnit) (confirmed, changed []UnitID, err error) {
+func (x *Indexer) write(ctx context.Context, j job, ids []retrieve.UnitID, live []OwnedUnit) (confirmed, changed []retrieve.UnitID, err error) {
 	written, err := x.writeTargets(ctx, j, ids, live)
 	if err != nil {
 		return nil, nil, err
@@ -313,18 +314,18 @@ func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUn
 		}
 	}
 	settled, changed := compare(ids, was, is)
-	return slices.DeleteFunc(settled, func(id UnitID) bool { return !written[id] }), changed, nil
+	return slices.DeleteFunc(settled, func(id retrieve.UnitID) bool { return !written[id] }), changed, nil
 }
 
 // writeTargets adds the live units with a vector to each target and removes the ids that are
 // not live. It returns the ids it added to every target; one in no index contains every
 // unit with a vector.
-func (x *Indexer) writeTargets(ctx context.Context, j job, ids []UnitID, live []OwnedUnit) (map[UnitID]bool, error) {
-	written := make(map[UnitID]bool, len(live))
+func (x *Indexer) writeTargets(ctx context.Context, j job, ids []retrieve.UnitID, live []OwnedUnit) (map[retrieve.UnitID]bool, error) {
+	written := make(map[retrieve.UnitID]bool, len(live))
 	for _, u := range live {
 		written[u.ID] = true
 	}
-	var dead []UnitID
+	var dead []retrieve.UnitID
 	for _, id := range ids {
 		if !written[id] {
 			dead = append(dead, id)
@@ -351,9 +352,9 @@ func (x *Indexer) writeTargets(ctx context.Context, j job, ids []UnitID, live []
 
 // entriesOf returns the entries of the units that have a vector of the generation, each
 // once, and removes the others from written.
-func entriesOf(live []OwnedUnit, g placement.GenerationID, written map[UnitID]bool) []Entry {
+func entriesOf(live []OwnedUnit, g placement.GenerationID, written map[retrieve.UnitID]bool) []Entry {
 	var entries []Entry
-	seen := make(map[UnitID]bool, len(live))
+	seen := make(map[retrieve.UnitID]bool, len(live))
 	for _, u := range live {
 		switch vector := u.Vectors[g]; {
 		case vector == nil:
@@ -368,8 +369,8 @@ func entriesOf(live []OwnedUnit, g placement.GenerationID, written map[UnitID]bo
 
 // compare returns the ids that were live both times, and those whose state changed in
 // between.
-func compare(ids, before, after []UnitID) (settled, changed []UnitID) {
-	was, is := make(map[UnitID]bool, len(before)), make(map[UnitID]bool, len(after))
+func compare(ids, before, after []retrieve.UnitID) (settled, changed []retrieve.UnitID) {
+	was, is := make(map[retrieve.UnitID]bool, len(before)), make(map[retrieve.UnitID]bool, len(after))
 	for _, id := range before {
 		was[id] = true
 	}
@@ -403,8 +404,8 @@ func withUser(users []tenant.UserID, u tenant.UserID) []tenant.UserID {
 	return append(users, u)
 }
 
-func idsOf(units []OwnedUnit) []UnitID {
-	ids := make([]UnitID, len(units))
+func idsOf(units []OwnedUnit) []retrieve.UnitID {
+	ids := make([]retrieve.UnitID, len(units))
 	for i, u := range units {
 		ids[i] = u.ID
 	}

@@ -1,4 +1,4 @@
-package retrieve
+package indexing
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -17,7 +18,7 @@ const sweepPage = 5000
 // SweepState is how far the sweep of a tenant has proceeded.
 type SweepState struct {
 	Tenant tenant.ID
-	Cursor UnitID // the last unit compared; 0 before the first
+	Cursor retrieve.UnitID // the last unit compared; 0 before the first
 	// Drifted is set once the sweep has found unexpected drift.
 	Drifted bool
 }
@@ -47,7 +48,7 @@ func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 	if err != nil {
 		return fmt.Errorf("get placement: %w", err)
 	}
-	for after := UnitID(0); ; {
+	for after := retrieve.UnitID(0); ; {
 		ids, err := x.units.Live(ctx, t, after, syncBatch)
 		if err != nil {
 			return fmt.Errorf("list live units: %w", err)
@@ -60,7 +61,7 @@ func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 		}
 		after = ids[len(ids)-1]
 	}
-	_, err = x.compareAll(ctx, t, w.Current.Location, func(ids []UnitID) error { return x.sync(ctx, t, w, ids) })
+	_, err = x.compareAll(ctx, t, w.Current.Location, func(ids []retrieve.UnitID) error { return x.sync(ctx, t, w, ids) })
 	return err
 }
 
@@ -68,20 +69,20 @@ func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 // returns them. A unit whose index job has not run yet counts as missing. A
 // placement that is being rebuilt is left to its job.
 func (x *Indexer) Sweep(ctx context.Context, t tenant.ID) (Drift, error) {
-	return sweepAll(func(after UnitID) (Drift, UnitID, error) { return x.SweepPage(ctx, t, after) })
+	return sweepAll(func(after retrieve.UnitID) (Drift, retrieve.UnitID, error) { return x.SweepPage(ctx, t, after) })
 }
 
 // Compare returns the differences that Sweep would repair, and changes nothing.
 func (x *Indexer) Compare(ctx context.Context, t tenant.ID) (Drift, error) {
-	return sweepAll(func(after UnitID) (Drift, UnitID, error) {
-		return x.compare(ctx, t, after, func([]UnitID) error { return nil })
+	return sweepAll(func(after retrieve.UnitID) (Drift, retrieve.UnitID, error) {
+		return x.compare(ctx, t, after, func([]retrieve.UnitID) error { return nil })
 	})
 }
 
 // SweepPage sweeps the units after an id, up to a limit. next is the id after
 // which the next page begins, SweepEnd if there is none.
-func (x *Indexer) SweepPage(ctx context.Context, t tenant.ID, after UnitID) (found Drift, next UnitID, err error) {
-	return x.compare(ctx, t, after, func(ids []UnitID) error {
+func (x *Indexer) SweepPage(ctx context.Context, t tenant.ID, after retrieve.UnitID) (found Drift, next retrieve.UnitID, err error) {
+	return x.compare(ctx, t, after, func(ids []retrieve.UnitID) error {
 		if len(ids) == 0 {
 			return nil
 		}
@@ -90,12 +91,12 @@ func (x *Indexer) SweepPage(ctx context.Context, t tenant.ID, after UnitID) (fou
 }
 
 // SweepEnd is greater than every id of a unit.
-const SweepEnd = UnitID(math.MaxInt64)
+const SweepEnd = retrieve.UnitID(math.MaxInt64)
 
 // sweepAll calls page until the end and returns the sum.
-func sweepAll(page func(after UnitID) (Drift, UnitID, error)) (Drift, error) {
+func sweepAll(page func(after retrieve.UnitID) (Drift, retrieve.UnitID, error)) (Drift, error) {
 	var total Drift
-	for after := UnitID(0); after < SweepEnd; {
+	for after := retrieve.UnitID(0); after < SweepEnd; {
 		found, next, err := page(after)
 		total = total.Add(found)
 		if err != nil {
@@ -108,7 +109,7 @@ func sweepAll(page func(after UnitID) (Drift, UnitID, error)) (Drift, error) {
 
 // compare calls repair with the differences of a page of the tenant's placement, and with units that are not confirmed: the vector of a
 // unit is saved after the index contains it, so a crash can leave one in the index without a vector.
-func (x *Indexer) compare(ctx context.Context, t tenant.ID, after UnitID, repair func([]UnitID) error) (Drift, UnitID, error) {
+func (x *Indexer) compare(ctx context.Context, t tenant.ID, after retrieve.UnitID, repair func([]retrieve.UnitID) error) (Drift, retrieve.UnitID, error) {
 	w, err := x.units.GetPlacement(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return Drift{}, SweepEnd, nil
@@ -119,7 +120,7 @@ func (x *Indexer) compare(ctx context.Context, t tenant.ID, after UnitID, repair
 	if w.Rebuilding() && w.Writable() {
 		return Drift{}, SweepEnd, nil
 	}
-	var unconfirmed []UnitID
+	var unconfirmed []retrieve.UnitID
 	if w.Current.Indexed() {
 		if unconfirmed, err = x.units.Unconfirmed(ctx, t, after, sweepPage); err != nil {
 			return Drift{}, after, fmt.Errorf("list unconfirmed units: %w", err)
@@ -129,15 +130,17 @@ func (x *Indexer) compare(ctx context.Context, t tenant.ID, after UnitID, repair
 }
 
 // compareAll compares a whole location with the database, like comparePage.
-func (x *Indexer) compareAll(ctx context.Context, t tenant.ID, p placement.Location, repair func([]UnitID) error) (Drift, error) {
-	return sweepAll(func(after UnitID) (Drift, UnitID, error) { return x.comparePage(ctx, t, p, after, nil, repair) })
+func (x *Indexer) compareAll(ctx context.Context, t tenant.ID, p placement.Location, repair func([]retrieve.UnitID) error) (Drift, error) {
+	return sweepAll(func(after retrieve.UnitID) (Drift, retrieve.UnitID, error) {
+		return x.comparePage(ctx, t, p, after, nil, repair)
+	})
 }
 
 // comparePage compares a page of a location with the database; repair settles the
 // differences and the units of the page among unconfirmed. In no index, the differences are the units without a vector.
 func (x *Indexer) comparePage(
-	ctx context.Context, t tenant.ID, p placement.Location, after UnitID, unconfirmed []UnitID, repair func([]UnitID) error,
-) (drift Drift, next UnitID, err error) {
+	ctx context.Context, t tenant.ID, p placement.Location, after retrieve.UnitID, unconfirmed []retrieve.UnitID, repair func([]retrieve.UnitID) error,
+) (drift Drift, next retrieve.UnitID, err error) {
 	if !p.Indexed() {
 		return x.completePage(ctx, t, after, repair)
 	}
@@ -161,7 +164,7 @@ func (x *Indexer) comparePage(
 	if err := repair(append(missing, orphaned...)); err != nil {
 		return drift, after, fmt.Errorf("repair drift: %w", err)
 	}
-	unconfirmed = slices.DeleteFunc(unconfirmed, func(id UnitID) bool {
+	unconfirmed = slices.DeleteFunc(unconfirmed, func(id retrieve.UnitID) bool {
 		_, settled := slices.BinarySearch(missing, id)
 		return settled || id > until
 	})
@@ -177,7 +180,7 @@ func (x *Indexer) comparePage(
 }
 
 // completePage calls repair with the units of a page that have no vector.
-func (x *Indexer) completePage(ctx context.Context, t tenant.ID, after UnitID, repair func([]UnitID) error) (Drift, UnitID, error) {
+func (x *Indexer) completePage(ctx context.Context, t tenant.ID, after retrieve.UnitID, repair func([]retrieve.UnitID) error) (Drift, retrieve.UnitID, error) {
 	missing, err := x.units.Unconfirmed(ctx, t, after, sweepPage)
 	if err != nil {
 		return Drift{}, after, fmt.Errorf("list units without a vector: %w", err)
@@ -190,7 +193,7 @@ func (x *Indexer) completePage(ctx context.Context, t tenant.ID, after UnitID, r
 }
 
 // reach returns the last id that a page covers.
-func reach(page []UnitID) UnitID {
+func reach(page []retrieve.UnitID) retrieve.UnitID {
 	if len(page) < sweepPage {
 		return SweepEnd
 	}
@@ -198,8 +201,8 @@ func reach(page []UnitID) UnitID {
 }
 
 // differ compares two ordered lists up to an id and returns the ids in only one.
-func differ(live, indexed []UnitID, until UnitID) (missing, orphaned []UnitID) {
-	next := func(ids []UnitID) UnitID {
+func differ(live, indexed []retrieve.UnitID, until retrieve.UnitID) (missing, orphaned []retrieve.UnitID) {
+	next := func(ids []retrieve.UnitID) retrieve.UnitID {
 		if len(ids) == 0 || ids[0] > until {
 			return SweepEnd
 		}

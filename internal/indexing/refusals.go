@@ -1,11 +1,11 @@
-package retrieve
+package indexing
 
 import (
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 const (
@@ -20,19 +20,6 @@ const (
 	probeText = "text"
 )
 
-// refusal is implemented by errors of an Embedder or a Reranker that can be due to one of the
-// texts. Other errors are due to the endpoint or its configuration.
-type refusal interface {
-	error
-	Refused() bool
-}
-
-// IsRefused reports whether an Embedder or a Reranker failed because of one of the texts.
-func IsRefused(err error) bool {
-	r, ok := errors.AsType[refusal](err)
-	return ok && r.Refused()
-}
-
 // refusals remembers the units whose text the embedder refused, and when to retry.
 // It is lost with the process, which retries all of them once.
 type refusals struct {
@@ -44,7 +31,7 @@ type refusals struct {
 
 // refusalKey is a unit and the generation whose embedder refused it.
 type refusalKey struct {
-	unit       UnitID
+	unit       retrieve.UnitID
 	generation placement.GenerationID
 }
 

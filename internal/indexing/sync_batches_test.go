@@ -1,4 +1,4 @@
-package retrieve
+package indexing
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 // Each write of a unit's row adds all of its index entries again.
@@ -23,7 +25,7 @@ func TestSyncSavesAndConfirmsTogether(t *testing.T) {
 	}
 	e.live[1], e.live[2] = true, true
 	e.vectors[2] = []float32{2}
-	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1, 2}); err != nil {
+	if err := e.indexer().Sync(t.Context(), "t", []retrieve.UnitID{1, 2}); err != nil {
 		t.Fatalf("Sync: %v", err)
 	}
 	if !e.confirmed[1] || !e.confirmed[2] {
@@ -44,7 +46,7 @@ func TestSyncKeepsVectorsIfTheIndexFails(t *testing.T) {
 		}
 		return nil
 	}
-	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1}); !errors.Is(err, errUnavailable) {
+	if err := e.indexer().Sync(t.Context(), "t", []retrieve.UnitID{1}); !errors.Is(err, errUnavailable) {
 		t.Errorf("Sync = %v, want the error of the index", err)
 	}
 	if e.vectors[1] == nil || e.confirmed[1] {
@@ -69,8 +71,8 @@ func TestSyncKeepsVectorsOfAnEndedAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv()
-			var ids []UnitID
-			for id := UnitID(1); id <= saveBatch; id++ {
+			var ids []retrieve.UnitID
+			for id := retrieve.UnitID(1); id <= saveBatch; id++ {
 				ids = append(ids, id)
 				e.live[id] = true
 			}
@@ -106,9 +108,9 @@ func TestSyncKeepsVectorsOfAnEndedAttempt(t *testing.T) {
 // Units are written and removed in large batches, unless they are to be embedded: those are saved in small ones.
 func TestSyncBatches(t *testing.T) {
 	t.Parallel()
-	many := make([]UnitID, syncBatch)
+	many := make([]retrieve.UnitID, syncBatch)
 	for i := range many {
-		many[i] = UnitID(i + 1)
+		many[i] = retrieve.UnitID(i + 1)
 	}
 	for name, test := range map[string]struct {
 		live, embedded bool

@@ -1,4 +1,4 @@
-package retrieve
+package indexing
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/dot"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 const (
@@ -31,7 +32,7 @@ type Fingerprints interface {
 
 // guarded is an embedder that fails if another model answers under its name.
 type guarded struct {
-	Embedder
+	retrieve.Embedder
 	generation placement.GenerationID
 	stored     Fingerprints
 	now        func() time.Time
@@ -43,7 +44,7 @@ type guarded struct {
 // Guard returns an embedder that fails with Unavailable while the endpoint serves another
 // model than the one whose vectors are stored. It embeds a fixed text before the first
 // use and every ten minutes.
-func Guard(e Embedder, g placement.GenerationID, stored Fingerprints) Embedder {
+func Guard(e retrieve.Embedder, g placement.GenerationID, stored Fingerprints) retrieve.Embedder {
 	return &guarded{Embedder: e, generation: g, stored: stored, now: time.Now, turn: make(chan struct{}, 1)}
 }
 
@@ -77,7 +78,7 @@ func (g *guarded) check(ctx context.Context) error {
 	if err == nil && len(vectors) != 1 {
 		err = fmt.Errorf("the embedder returned %d vectors for one text", len(vectors))
 	}
-	if IsRefused(err) { // every model accepts the text, so the cause is the configuration
+	if retrieve.IsRefused(err) { // every model accepts the text, so the cause is the configuration
 		return fault.New(fault.Unavailable, "the endpoint of model %s refuses every text: %v", g.Model(), err)
 	}
 	if err != nil {

@@ -1,4 +1,4 @@
-package retrieve
+package indexing
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 // endpoint is an embedder whose model can be replaced under its name.
@@ -74,7 +75,7 @@ func (refusingEndpoint) Embed(context.Context, []string) ([][]float32, error) {
 func TestGuardReportsNoRefusal(t *testing.T) {
 	t.Parallel()
 	g := Guard(&refusingEndpoint{}, 1, &storedFingerprint{})
-	if _, err := g.EmbedQuery(t.Context(), "text"); !fault.Is(err, fault.Unavailable) || IsRefused(err) || !strings.Contains(err.Error(), "status 400") {
+	if _, err := g.EmbedQuery(t.Context(), "text"); !fault.Is(err, fault.Unavailable) || retrieve.IsRefused(err) || !strings.Contains(err.Error(), "status 400") {
 		t.Errorf("EmbedQuery = %v, want Unavailable with the cause, which is no refusal of the text", err)
 	}
 }

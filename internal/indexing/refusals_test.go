@@ -1,4 +1,4 @@
-package retrieve
+package indexing
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 // refusingEmbedder refuses requests with some texts, like an endpoint that returns
@@ -36,18 +37,18 @@ func (e refusingEmbedder) Embed(ctx context.Context, texts []string) ([][]float3
 // refuses some of their texts.
 func setupRefusing(refuses func(text string) bool) (e *env, x *Indexer, calls *int) {
 	e, calls = newEnv(), new(int)
-	for id := UnitID(1); id <= syncBatch; id++ {
+	for id := retrieve.UnitID(1); id <= syncBatch; id++ {
 		e.live[id] = true
 	}
 	x = e.indexer()
-	x.embedders = Embedders{0: refusingEmbedder{envEmbedder{e}, refuses, calls}}
+	x.embedders = retrieve.Embedders{0: refusingEmbedder{envEmbedder{e}, refuses, calls}}
 	return e, x, calls
 }
 
-func allUnits() []UnitID {
-	ids := make([]UnitID, syncBatch)
+func allUnits() []retrieve.UnitID {
+	ids := make([]retrieve.UnitID, syncBatch)
 	for i := range ids {
-		ids[i] = UnitID(i + 1)
+		ids[i] = retrieve.UnitID(i + 1)
 	}
 	return ids
 }
@@ -82,7 +83,7 @@ func TestRefusedTextIsRetried(t *testing.T) {
 	attempts := 0
 	for range 7 * 24 * 6 { // a week of sweeps every 10 minutes
 		*calls = 0
-		if err := x.Sync(t.Context(), "t", []UnitID{123}); err != nil {
+		if err := x.Sync(t.Context(), "t", []retrieve.UnitID{123}); err != nil {
 			t.Fatalf("Sync: %v", err)
 		}
 		if *calls > 0 {
@@ -94,7 +95,7 @@ func TestRefusedTextIsRetried(t *testing.T) {
 		t.Errorf("%d attempts in a week, want 7 to 15", attempts)
 	}
 	refused, now = false, now.Add(24*time.Hour)
-	if err := x.Sync(t.Context(), "t", []UnitID{123}); err != nil {
+	if err := x.Sync(t.Context(), "t", []retrieve.UnitID{123}); err != nil {
 		t.Fatalf("Sync: %v", err)
 	}
 	if _, indexed := e.indexed[123]; !indexed {
@@ -129,7 +130,7 @@ func TestFailingEmbedderIsUnavailable(t *testing.T) {
 		}
 		return nil
 	}
-	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1}); !fault.Is(err, fault.Unavailable) || !errors.Is(err, cause) {
+	if err := e.indexer().Sync(t.Context(), "t", []retrieve.UnitID{1}); !fault.Is(err, fault.Unavailable) || !errors.Is(err, cause) {
 		t.Errorf("Sync = %v, want Unavailable with the cause", err)
 	}
 }
@@ -138,7 +139,7 @@ func TestFailingEmbedderIsUnavailable(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRefusals()
-	for id := range UnitID(maxRefusals + 100) {
+	for id := range retrieve.UnitID(maxRefusals + 100) {
 		r.add(refusalKey{unit: id})
 	}
 	if n := len(r.units); n != maxRefusals {

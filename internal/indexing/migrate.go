@@ -1,4 +1,4 @@
-package retrieve
+package indexing
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -43,11 +44,11 @@ func (x *Indexer) Migrate(ctx context.Context, t tenant.ID, run int64) error {
 
 func (x *Indexer) migrate(ctx context.Context, t tenant.ID, state placement.State) error {
 	target := placement.Target{Location: state.Migration.Target.Location, Generation: state.Generation}
-	run, cursor := state.Migration.Run, UnitID(state.Migration.Cursor)
+	run, cursor := state.Migration.Run, retrieve.UnitID(state.Migration.Cursor)
 	// Units are confirmed only for the current placement, which searches use.
 	j := job{tenant: t, targets: []placement.Target{target}, confirm: !state.Migrating()}
 	// settle settles units and stores the cursor.
-	settle := func(last UnitID, ids []UnitID) error {
+	settle := func(last retrieve.UnitID, ids []retrieve.UnitID) error {
 		for batch := range slices.Chunk(ids, syncBatch) {
 			if err := x.settle(ctx, j, batch); err != nil {
 				return err
@@ -75,7 +76,7 @@ func (x *Indexer) migrate(ctx context.Context, t tenant.ID, state placement.Stat
 			break
 		}
 	}
-	if _, err := x.compareAll(ctx, t, target.Location, func(ids []UnitID) error { return settle(cursor, ids) }); err != nil {
+	if _, err := x.compareAll(ctx, t, target.Location, func(ids []retrieve.UnitID) error { return settle(cursor, ids) }); err != nil {
 		return err
 	}
 	// List waits until earlier writes are visible to searches.
@@ -90,7 +91,7 @@ func (x *Indexer) migrate(ctx context.Context, t tenant.ID, state placement.Stat
 
 // Copy embeds the live units among ids with the model of the target and writes them to
 // it. Units that change meanwhile are written by their own jobs, too.
-func (x *Indexer) Copy(ctx context.Context, t tenant.ID, target placement.Target, ids []UnitID) error {
+func (x *Indexer) Copy(ctx context.Context, t tenant.ID, target placement.Target, ids []retrieve.UnitID) error {
 	return x.settle(ctx, job{tenant: t, targets: []placement.Target{target}, embed: true}, ids)
 }
 
@@ -100,7 +101,7 @@ func (x *Indexer) CompareTarget(ctx context.Context, t tenant.ID, target placeme
 	if !target.Indexed() {
 		return nil // Copy has completed it
 	}
-	_, err := x.compareAll(ctx, t, target.Location, func(ids []UnitID) error {
+	_, err := x.compareAll(ctx, t, target.Location, func(ids []retrieve.UnitID) error {
 		for batch := range slices.Chunk(ids, syncBatch) {
 			if err := x.Copy(ctx, t, target, batch); err != nil {
 				return err

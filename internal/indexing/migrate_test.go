@@ -1,4 +1,4 @@
-package retrieve
+package indexing
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 var targetLocation = placement.Location{Collection: "c", Partition: "k", Shared: true}
@@ -20,9 +21,9 @@ func copyTo(at placement.Location) placement.Migration {
 
 // newMigration returns an env with n indexed live units whose tenant starts a
 // migration.
-func newMigration(n UnitID) *env {
+func newMigration(n retrieve.UnitID) *env {
 	e := newEnv()
-	for id := UnitID(1); id <= n; id++ {
+	for id := retrieve.UnitID(1); id <= n; id++ {
 		e.live[id], e.vectors[id], e.confirmed[id] = true, []float32{1}, true
 		e.indexed[id] = Entry{ID: id}
 	}
@@ -44,7 +45,7 @@ func (e *env) wantLocation(t *testing.T, want placement.Location) {
 
 func TestMigrate(t *testing.T) {
 	t.Parallel()
-	for _, n := range []UnitID{0, 1, syncBatch, 2*syncBatch + 1} {
+	for _, n := range []retrieve.UnitID{0, 1, syncBatch, 2*syncBatch + 1} {
 		e := newMigration(n)
 		e.migrated[n+9] = Entry{ID: n + 9} // left by an earlier run
 		if err := e.indexer().Migrate(t.Context(), "t", 1); err != nil {
@@ -117,7 +118,7 @@ func TestMigrateCompletesWhileTheTenantWrites(t *testing.T) {
 			if written++; written > 10 {
 				return errUnavailable
 			}
-			id := UnitID(len(e.live) + 1)
+			id := retrieve.UnitID(len(e.live) + 1)
 			e.live[id], e.vectors[id] = true, []float32{1}
 		}
 		return nil
@@ -142,7 +143,7 @@ func TestMigrateSkipsUnitsWithoutVectors(t *testing.T) {
 	if err := e.indexer().Migrate(t.Context(), "t", 1); err != nil {
 		t.Fatalf("Migrate: %v", err)
 	}
-	if _, indexed := e.state(); !slices.Equal(indexed, []UnitID{1, 3}) {
+	if _, indexed := e.state(); !slices.Equal(indexed, []retrieve.UnitID{1, 3}) {
 		t.Errorf("indexed %v, want units 1 and 3", indexed)
 	}
 	e.wantLocation(t, targetLocation)
@@ -183,7 +184,7 @@ func TestMigrateInAnyOrder(t *testing.T) {
 		e := newEnv()
 		e.at.Current.Location = rapid.SampledFrom([]placement.Location{homeLocation, nowhere}).Draw(t, "from")
 		x := e.indexer()
-		var jobs [][]UnitID
+		var jobs [][]retrieve.UnitID
 		depth, changes, begun, migrating := 0, 80, false, false
 		run := func() {
 			i := rapid.IntRange(0, len(jobs)-1).Draw(t, "job")
@@ -198,14 +199,14 @@ func TestMigrateInAnyOrder(t *testing.T) {
 		event := func() error {
 			switch rapid.SampledFrom([]string{"nothing", "change", "run", "begin", "restart", "fail"}).Draw(t, "event") {
 			case "change":
-				id := UnitID(rapid.IntRange(1, 4).Draw(t, "unit"))
+				id := retrieve.UnitID(rapid.IntRange(1, 4).Draw(t, "unit"))
 				if e.live[id] {
 					delete(e.live, id)
 				} else {
 					e.live[id], e.vectors[id] = true, []float32{1}
 				}
 				e.confirmed[id] = false
-				jobs = append(jobs, []UnitID{id})
+				jobs = append(jobs, []retrieve.UnitID{id})
 			case "run":
 				if len(jobs) > 0 && depth < 4 {
 					run()
