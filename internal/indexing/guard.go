@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/internal/dot"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -90,7 +89,7 @@ func (g *guarded) check(ctx context.Context) error {
 	}
 	var cosine float64
 	if len(stored) == len(vectors[0]) {
-		cosine = dot.Floats(stored, vectors[0])
+		cosine = retrieve.Dot(stored, vectors[0])
 	}
 	if cosine < sameModel {
 		return fault.New(fault.Unavailable, "the endpoint of model %s now serves a different model (cosine %.2f): "+

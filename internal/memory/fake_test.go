@@ -36,7 +36,6 @@ type fakes struct {
 	moved      MoveInput
 	renamed    BucketUpdate
 	similar    []retrieve.Similar
-	stale      *[]retrieve.Similar // instead of similar, if units may be out of date
 	embeddings int
 	newer      map[string]string
 	merged     MergeInput
@@ -120,9 +119,6 @@ func (f *fakes) Similar(_ context.Context, _ tenant.Scope, _ placement.Location,
 	f.asked = q
 	if embed() == nil {
 		return nil, nil
-	}
-	if q.Staleness > 0 && f.stale != nil {
-		return slices.Clone(*f.stale), f.searchFails
 	}
 	return slices.Clone(f.similar), f.searchFails
 }

@@ -26,8 +26,8 @@ const (
 // Searcher searches units by meaning and by words. retrieve.Engine implements it.
 type Searcher interface {
 	Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query) (retrieve.Result, error)
-	// Similar returns the live units of the query's kind that are most similar to a text, of which embed returns the vector. Units may be as out of date as
-	// Query.Staleness allows.
+	// Similar returns the live units of the query's kind that are most similar to a text, of which embed returns the
+	// vector.
 	Similar(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query, embed func() []float32) ([]retrieve.Similar, error)
 }
 

@@ -19,8 +19,6 @@ const (
 	maxStatement = 300
 	// similarLimit is the number of similar memories that a new one is compared with.
 	similarLimit = 10
-	// similarStaleness is the maximum age of the validation of the units with which a new memory is first compared.
-	similarStaleness = 10 * time.Second
 )
 
 // similar embeds the units of a text. It returns the memories about the same subject, among those most similar to a text, that replace it, are replaced by it
@@ -35,27 +33,17 @@ func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, su
 		s.embed(ctx, who.Generation, units)
 		return units[0].Vector
 	})
-	q := retrieve.Query{Kind: retrieve.Memory, Generation: who.Generation, Limit: similarLimit}
-	if id == "" {
-		q.Staleness = similarStaleness // most new memories are related to none, and need no validation
-	}
 	var statement retrieve.Statement
 	var parsed sync.WaitGroup
 	parsed.Go(func() { statement = retrieve.ParseStatement(text) }) // while the text is embedded
-	find := func() []retrieve.Similar {
-		list, err := s.Searcher.Similar(ctx, who.Scope, who.Placement, q, embed)
-		if err != nil {
-			return nil
-		}
-		parsed.Wait()
-		return relatedTo(statement, slices.DeleteFunc(list, func(m retrieve.Similar) bool { return m.Owner == id || len(m.Text) > maxStatement }))
+	q := retrieve.Query{Kind: retrieve.Memory, Generation: who.Generation, Limit: similarLimit}
+	list, err := s.Searcher.Similar(ctx, who.Scope, who.Placement, q, embed)
+	parsed.Wait()
+	if err != nil {
+		return nil
 	}
-	list := find()
-	if len(list) > 0 && list[0].Stale { // they may have been edited or deleted
-		q.Staleness = 0
-		list = find()
-	}
-	return s.aboutSubject(ctx, who, subject, list)
+	list = slices.DeleteFunc(list, func(m retrieve.Similar) bool { return m.Owner == id || len(m.Text) > maxStatement })
+	return s.aboutSubject(ctx, who, subject, relatedTo(statement, list))
 }
 
 // relatedTo keeps the memories that a statement replaces, or that replace it or say nearly the same. It parses them in parallel.

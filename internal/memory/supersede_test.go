@@ -75,47 +75,6 @@ func stored(ids ...string) []Memory {
 	return out
 }
 
-// TestCreateSearchesRelatedAgain: a creation that finds related memories among stale units searches current ones. An edit always does.
-func TestCreateSearchesRelatedAgain(t *testing.T) {
-	t.Parallel()
-	f := filled(0)
-	f.stale = &[]retrieve.Similar{{Owner: "edited", Text: "Lives in Berlin", Similarity: 1, Stale: true}, {Owner: "kept", Text: "Lives in Bonn", Similarity: 1, Stale: true}}
-	f.similar = []retrieve.Similar{{Owner: "edited", Text: "Likes jazz", Similarity: .2}, {Owner: "kept", Text: "Lives in Bonn", Similarity: 1}}
-	f.memories = stored("edited", "kept", "m")
-	s, want, text := embeddingService(f), Links{Supersedes: []string{"kept"}}, "Lives in Munich"
-	if _, err := s.Create(t.Context(), alice, CreateInput{Text: text}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, f.created.Links); diff != "" {
-		t.Errorf("links (-want +got):\n%s", diff)
-	}
-	if f.embeddings != 1 {
-		t.Errorf("the text was embedded %d times, want once", f.embeddings)
-	}
-	current := slices.Clone(f.similar)
-	f.stale = &current // not stale, so it is not searched again
-	f.similar = nil
-	if _, err := s.Create(t.Context(), alice, CreateInput{Text: text}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, f.created.Links); diff != "" {
-		t.Errorf("links to current units (-want +got):\n%s", diff)
-	}
-	f.similar, f.stale = current, &[]retrieve.Similar{}
-	if _, err := s.Create(t.Context(), alice, CreateInput{Text: text}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(Links{}, f.created.Links); diff != "" || f.asked.Staleness == 0 {
-		t.Errorf("units may be %v old, links (-want +got):\n%s", f.asked.Staleness, diff)
-	}
-	if _, err := s.Update(t.Context(), alice, UpdateInput{ID: "m", Text: &text}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, f.edited.Links); diff != "" {
-		t.Errorf("links of an edit (-want +got):\n%s", diff)
-	}
-}
-
 // Statements about different people neither replace each other nor are near-duplicates.
 func TestLinksStayWithTheSubject(t *testing.T) {
 	t.Parallel()

@@ -71,8 +71,6 @@ type DB struct {
 	jobs   *river.Client[pgx.Tx] // inserts only
 	log    *slog.Logger
 	cell   tenant.DatabaseCell
-
-	units *unitCache
 }
 
 // directConns is the maximum number of connections beside a pooler: those of the
@@ -82,7 +80,7 @@ const directConns = 4
 // Open connects and checks that this binary supports the schema. Unavailable if
 // PostgreSQL cannot be reached.
 func Open(ctx context.Context, c Config) (*DB, error) {
-	d := &DB{config: c, log: c.Log, units: newUnitCache()}
+	d := &DB{config: c, log: c.Log}
 	if d.log == nil {
 		d.log = slog.Default()
 	}
@@ -120,7 +118,6 @@ func openPool(ctx context.Context, c Config, url string, most int32) (*pgxpool.P
 	if c.Traced { // Spans contain the statements but not their parameters.
 		config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithDisableConnectionDetailsInAttributes())
 	}
-	config.AfterConnect = registerLists
 	showCertificates(config.ConnConfig, c.Certificate)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -209,9 +209,6 @@ func (d *DB) DeleteOtherVectors(ctx context.Context, id tenant.ID) error {
 				TenantID: string(id), GenerationID: int16(state.Generation), After: after, Batch: cleanupBatch,
 			})
 			if err == nil && last == 0 {
-				err = q.DeleteCachedGenerations(ctx, db.DeleteCachedGenerationsParams{TenantID: string(id), GenerationID: int16(state.Generation)})
-			}
-			if err == nil && last == 0 {
 				err = q.DeleteEmbeddingTarget(ctx, string(id))
 			}
 			return err

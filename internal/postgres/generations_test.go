@@ -109,7 +109,7 @@ func TestVectorsOfGenerationsAreSeparate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cosines, err := b.Vectors(ctx, alice, g, []retrieve.UnitID{id})
+		scored, err := b.Score(ctx, alice, g, []retrieve.UnitID{id}, first)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestVectorsOfGenerationsAreSeparate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, hits := range map[string][]retrieve.Hit{"Exact": exact, "Vectors": cosines(first)} {
+		for what, hits := range map[string][]retrieve.Hit{"Exact": exact, "Score": scored} {
 			got := make([]float64, len(hits))
 			for i, h := range hits {
 				got[i] = h.Score

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 	"math"
@@ -140,24 +139,12 @@ const (
 			and indexed_at > now() - interval '10 seconds' order by indexed_at desc, id desc limit $7)`
 )
 
-// scoreUnits scores the newest units of a source that match the query's filters.
+// scoreUnits scores the newest units of a source that match the query's filters. It sets coverage.Truncated if the limit, which
+// is one more than are scored, is reached, and coverage.Missing if a unit has no vector.
 func scoreUnits(
 	ctx context.Context, tx db.DBTX, scope tenant.Scope, query retrieve.Query, source string, limit int,
 	vector []float32, coverage *retrieve.Coverage,
 ) ([]retrieve.Hit, error) {
-	hits, asked := make([]retrieve.Hit, 0, 256), rebased(vector)
-	err := readVectors(ctx, tx, scope, query, source, limit, coverage, func(id retrieve.UnitID, stored []byte) {
-		hits = append(hits, retrieve.Hit{ID: id, Score: asked.dotHalf(stored)})
-	})
-	return hits, err
-}
-
-// readVectors passes the newest units of a source that match the query's filters to each, with a vector that is valid until the next. It
-// sets coverage.Truncated if the limit, which is one more than are read, is reached, and coverage.Missing if a unit has no vector.
-func readVectors(
-	ctx context.Context, tx db.DBTX, scope tenant.Scope, query retrieve.Query, source string, limit int,
-	coverage *retrieve.Coverage, each func(id retrieve.UnitID, stored []byte),
-) error {
 	sql := `select u.id, case $10::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end from (` + source + `) u where ($4::bigint = 0 or u.group_id = $4)`
 	if byOwner(query) {
 		sql += ` and ` + createdBetween(query.Kind, "$5", "$6")
@@ -177,8 +164,9 @@ func readVectors(
 	}
 	rows, err := tx.Query(ctx, sql+` order by u.id desc limit $7::bigint`, args...)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	hits, asked := make([]retrieve.Hit, 0, 256), rebased(vector)
 	var id int64
 	var stored pgtype.DriverBytes // not copied; valid until the next row
 	seen := 0
@@ -189,29 +177,30 @@ func readVectors(
 		case stored == nil:
 			coverage.Missing = true
 		default:
-			each(retrieve.UnitID(id), stored)
+			hits = append(hits, retrieve.Hit{ID: retrieve.UnitID(id), Score: asked.dotHalf(stored)})
 		}
 		return nil
 	})
-	return err
+	return hits, err
 }
 
-// Vectors implements retrieve.Searcher.
-func (d *DB) Vectors(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []retrieve.UnitID) (func(vector []float32) []retrieve.Hit, error) {
-	var rows []db.EmbeddingsRow
-	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) (err error) {
-		rows, err = q.Embeddings(ctx, db.EmbeddingsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GenerationID: int16(g)})
+// Score implements retrieve.Searcher.
+func (d *DB) Score(
+	ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []retrieve.UnitID, vector []float32,
+) ([]retrieve.Hit, error) {
+	var hits []retrieve.Hit
+	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
+		rows, err := q.Embeddings(ctx, db.EmbeddingsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GenerationID: int16(g)})
+		asked := rebased(vector)
+		hits = collect(rows, func(r db.EmbeddingsRow) retrieve.Hit {
+			return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: asked.dotHalf(r.Embedding)}
+		})
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read vectors of units: %w", err)
+		return nil, fmt.Errorf("score units: %w", err)
 	}
-	return func(vector []float32) []retrieve.Hit {
-		asked := rebased(vector)
-		return collect(rows, func(r db.EmbeddingsRow) retrieve.Hit {
-			return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: asked.dotHalf(r.Embedding)}
-		})
-	}, nil
+	return hits, nil
 }
 
 // best returns the n best hits, best first.
@@ -224,34 +213,3 @@ func best(hits []retrieve.Hit, n int) []retrieve.Hit {
 func bestHit(a, b retrieve.Hit) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID))
 }
-
-// bestFirst moves the n best hits to the front, best first.
-func bestFirst(hits []retrieve.Hit, n int) []retrieve.Hit {
-	first := worstFirst(hits[:min(n, len(hits))])
-	var worst heap.Interface = first
-	heap.Init(worst)
-	for i := len(first); i < len(hits) && n > 0; i++ {
-		if hits[i].Score < hits[0].Score { // as most do; the comparison is a call
-			continue
-		}
-		if bestHit(hits[i], hits[0]) < 0 {
-			hits[0], hits[i] = hits[i], hits[0]
-			heap.Fix(worst, 0)
-		}
-	}
-	slices.SortFunc(first, bestHit)
-	return hits
-}
-
-// worstFirst is a heap of hits, the worst first.
-type worstFirst []retrieve.Hit
-
-func (h worstFirst) Len() int           { return len(h) }
-func (h worstFirst) Less(i, j int) bool { return bestHit(h[i], h[j]) > 0 }
-func (h worstFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-
-// Push is not called: the number of hits is fixed.
-func (worstFirst) Push(any) { panic("the number of hits is fixed") }
-
-// Pop is not called: the number of hits is fixed.
-func (worstFirst) Pop() any { panic("the number of hits is fixed") }

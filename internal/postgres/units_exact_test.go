@@ -3,18 +3,12 @@ package postgres_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/mnemo-dev/mnemo/internal/placement"
-	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -87,96 +81,13 @@ func TestExactScoresAllUnitsOfSmallUser(t *testing.T) {
 	}
 }
 
-// exact counts the units and scores them, as the engine does. Units that were read before have the same scores.
+// exact counts the units and scores them, as the engine does.
 func (b *testBundle) exact(ctx context.Context, scope tenant.Scope, q retrieve.Query, vector []float32) ([]retrieve.Hit, retrieve.Coverage, error) {
 	var err error
 	if q.Few, err = b.Few(ctx, scope, q); err != nil {
 		return nil, retrieve.Coverage{}, err
 	}
-	hits, coverage, err := b.Exact(ctx, scope, q, vector)
-	if err != nil || !coverage.All {
-		return hits, coverage, err
-	}
-	prefetched, _, err := b.Prefetch(ctx, scope, q)
-	if err != nil || prefetched.Nearest == nil {
-		return nil, retrieve.Coverage{}, fmt.Errorf("few units were not read: %w", err)
-	}
-	again, c := prefetched.Nearest(vector)
-	if !sameHits(hits, again, q.Limit) || c != coverage {
-		return nil, retrieve.Coverage{}, fmt.Errorf("prefetched: %v, %+v, want %v, %+v", again, c, hits, coverage)
-	}
-	if q.Text != "" && !q.Filtered() {
-		err = errors.Join(b.sameWords(ctx, scope, q, prefetched), b.sameTexts(ctx, scope, q, prefetched))
-	}
-	return hits, coverage, err
-}
-
-// sameWords returns an error if the units that were read are not ranked by words as the database ranks them.
-func (b *testBundle) sameWords(ctx context.Context, scope tenant.Scope, q retrieve.Query, prefetched retrieve.Prefetched) error {
-	if prefetched.Lexical == nil {
-		return errors.New("the words were not read")
-	}
-	got := prefetched.Lexical()
-	want, err := b.Lexical(ctx, scope, q)
-	same := func(a, b retrieve.Hit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-9 }
-	if err != nil || !slices.EqualFunc(want, got, same) {
-		return fmt.Errorf("the words %q find %v, %w, want %v", q.Text, got, err, want)
-	}
-	return nil
-}
-
-// sameTexts returns an error if units that were read are not described as the database describes them, or not at all although the texts of their
-// memories are short.
-func (b *testBundle) sameTexts(ctx context.Context, scope tenant.Scope, q retrieve.Query, prefetched retrieve.Prefetched) error {
-	if q.Kind != retrieve.Memory {
-		return nil
-	}
-	rows, err := b.owner.Query(ctx, `select u.id, u.active and octet_length(m.text) <= $2 from units u join memories m on m.id = u.memory_id where u.user_id = $1`,
-		scope.User, postgres.MaxCachedText)
-	if err != nil {
-		return err
-	}
-	var ids, others []retrieve.UnitID // others need the database, or do not exist
-	var id retrieve.UnitID
-	var short bool
-	if _, err := pgx.ForEachRow(rows, []any{&id, &short}, func() error {
-		if ids = append(ids, id); !short {
-			others = append(others, id)
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	got, unknown := prefetched.Describe(ids)
-	want, err := b.Describe(ctx, scope, q, slices.DeleteFunc(ids, func(id retrieve.UnitID) bool { return slices.Contains(others, id) }))
-	byID := func(a, b retrieve.Described) int { return cmp.Compare(a.ID, b.ID) }
-	slices.SortFunc(got, byID)
-	slices.SortFunc(want, byID)
-	slices.Sort(unknown)
-	slices.Sort(others)
-	same := func(a, b retrieve.Described) bool {
-		near := slices.EqualFunc(a.Vector, b.Vector, func(x, y float32) bool { return math.Abs(float64(x-y)) < 2e-3 })
-		a.Vector, b.Vector = nil, nil
-		return near && reflect.DeepEqual(a, b)
-	}
-	if err != nil || !slices.EqualFunc(want, got, same) || !slices.Equal(others, unknown) {
-		return fmt.Errorf("%d units are described and %d not, %w, want %d, %d", len(got), len(unknown), err, len(want), len(others))
-	}
-	return nil
-}
-
-// sameHits reports whether both have the same units with nearly the same scores: those of cached vectors are rounded. The first n of got
-// must be its best ones, in order.
-func sameHits(want, got []retrieve.Hit, n int) bool {
-	byScore := func(a, b retrieve.Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID)) }
-	byID := func(a, b retrieve.Hit) int { return cmp.Compare(a.ID, b.ID) }
-	sorted := slices.SortedFunc(slices.Values(got), byScore)
-	n = min(n, len(got))
-	if !slices.Equal(sorted[:n], got[:n]) {
-		return false
-	}
-	return slices.EqualFunc(slices.SortedFunc(slices.Values(want), byID), slices.SortedFunc(slices.Values(got), byID),
-		func(a, b retrieve.Hit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 3e-3 })
+	return b.Exact(ctx, scope, q, vector)
 }
 
 func (b *testBundle) load(t testing.TB, id tenant.ID, hits []retrieve.Hit) map[retrieve.UnitID]retrieve.Unit {
@@ -352,9 +263,6 @@ func TestExactScoresAllUnitsWithoutIndex(t *testing.T) {
 		}
 		if len(hits) != 7001 {
 			t.Errorf("%s: %d hits, want 7001", name, len(hits))
-		}
-		if prefetched, _, err := b.Prefetch(t.Context(), scope, q); prefetched.Nearest != nil || err != nil {
-			t.Errorf("%s: %v, so many units were read", name, err)
 		}
 	}
 }

@@ -148,7 +148,6 @@ func TestLexicalRanksManyUnits(t *testing.T) {
 			group by word order by min(i) limit 40) w)), decode(repeat('0028', 384), 'hex'), 0
 		from generate_series(1, 9000) n`, scope.Tenant, scope.User, id)
 	exec(t, b.owner, "vacuum analyze units")
-	b.cacheMany(t, scope)
 	b.checkManyUnits(t, scope, 0)
 	b.checkLimit(t, scope, func(read int) bool { return read > 5000 })
 	// If the user has many more memories, units are not counted, and the first share of the weight is a worse estimate.
@@ -202,11 +201,6 @@ func (b *testBundle) checkManyUnits(t *testing.T, scope tenant.Scope, more int) 
 		if searches -= terms; searches > test.searches+more {
 			t.Errorf("%s: the index was searched %d times, want at most %d", name, searches, test.searches)
 		}
-		if test.group == 0 {
-			if cached := b.cachedWords(t, scope, test.query); !slices.Equal(collectIDs(cached), all) {
-				t.Errorf("%s: the best cached units are %v, want %v", name, cached, all)
-			}
-		}
 	}
 }
 
@@ -217,32 +211,14 @@ func TestLexicalRanksNewestUnits(t *testing.T) {
 	scope, v := b.users[0], randomUnit(rand.New(rand.NewPCG(29, 30)))
 	b.insertUnits(t, scope, b.remember(t, scope, "Zebras graze", func(string) []float32 { return v }), 6000, "now()")
 	exec(t, b.owner, "update units set tsv = tsv || 'lorem1:41,42,43,44' where id <= (select min(id) + 500 from units)") // best, but too old
-	b.cacheMany(t, scope)
 	for _, query := range []string{"lorem0", "lorem1", "lorem0 lorem1"} {
 		q := retrieve.Query{Kind: retrieve.Memory, Text: query, Limit: 50}
-		p, _, err := b.Prefetch(t.Context(), scope, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.sameWords(t.Context(), scope, q, p); err != nil {
-			t.Error(err)
-		}
 		oldest := b.count(t, "select min(id) from (select id from units order by id desc limit 5000) n")
 		hits, err := b.Lexical(t.Context(), scope, q)
 		if err != nil || len(hits) != 50 || slices.ContainsFunc(hits, func(h retrieve.Hit) bool { return int(h.ID) < oldest }) {
 			t.Errorf("%q: %v, %v, want 50 units with ids from %d", query, hits, err, oldest)
 		}
 	}
-}
-
-// cachedWords returns the ten best units of a user whose units are cached.
-func (b *testBundle) cachedWords(t *testing.T, scope tenant.Scope, query string) []retrieve.Hit {
-	t.Helper()
-	p, _, err := b.Prefetch(t.Context(), scope, retrieve.Query{Kind: retrieve.Memory, Text: query, Limit: 10, Unindexed: true})
-	if err != nil || p.Lexical == nil {
-		t.Fatalf("the words were not read: %v", err)
-	}
-	return p.Lexical()
 }
 
 // searchWords returns the result of a function for a query, and how often it searches the index of words.

@@ -240,36 +240,6 @@ func TestDescribeMemoriesReadsFewRows(t *testing.T) {
 	})
 }
 
-// The validation of cached units reads each unit of the user above an id once, and the added and the missing ones by their ids.
-func TestAddedUnitsReadsFewRows(t *testing.T) {
-	t.Parallel()
-	d := postgrestest.Create(t)
-	b := setupIn(t, d, nil)
-	disableAutovacuum(t, b)
-	scope := b.users[0]
-	b.remember(t, scope, "first", nil)
-	const units = 2000
-	exec(t, b.owner, `insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
-		select tenant_id, user_id, 1, group_id, memory_id, 0, 4, tsv, decode(repeat('0028', 384), 'hex'), 1 from units, generate_series(2, $1::int) n`, units)
-	var missing, last retrieve.UnitID
-	if err := b.owner.QueryRow(t.Context(), "select min(id), max(id) - 3 from units").Scan(&missing, &last); err != nil {
-		t.Fatal(err)
-	}
-	conn := session(t, d, scope)
-	exec(t, conn, "prepare added (uuid, bigint, smallint, bigint, smallint, int, bigint[], text, bigint) as "+postgres.AddedUnits)
-	forEachPlan(t, b, conn, "units", func(plans string) {
-		for validated, since := range map[float64]retrieve.UnitID{units: 0, 100: last - 100} {
-			plan := explain(t, conn, fmt.Sprintf("execute added ('%s', %d, 1, %d, 1, 2001, '{%d}', 'words', %d)", scope.Tenant, scope.User, last, missing, since))
-			if plan.Rows != 1+3+1 {
-				t.Errorf("%s: %v rows, want the summary, three added units and a missing one", plans, plan.Rows)
-			}
-			if n := plan.read("units"); n > validated+10 {
-				t.Errorf("%s: %v rows of units above %d were read, want each once and few again, %v", plans, n, since, validated+10)
-			}
-		}
-	})
-}
-
 // Index jobs load a few units, and read only these.
 func TestLoadReadsFewRows(t *testing.T) {
 	t.Parallel()

@@ -165,11 +165,10 @@ func TestVectorsAreSavedAndScored(t *testing.T) {
 		t.Fatal(err)
 	}
 	query := randomUnit(r)
-	cosines, err := b.Vectors(ctx, alice, 0, ids)
+	hits, err := b.Score(ctx, alice, 0, ids, query)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hits := cosines(query)
 	if len(hits) != 1 {
 		t.Fatalf("cosines of %v, want one", hits)
 	}

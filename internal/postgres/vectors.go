@@ -3,8 +3,6 @@ package postgres
 import (
 	"encoding/binary"
 	"math"
-
-	"github.com/mnemo-dev/mnemo/internal/dot"
 )
 
 // Embeddings are stored in half precision (IEEE 754 binary16, little endian), which
@@ -103,62 +101,4 @@ func halfFromFloat(f float32) uint16 {
 	}
 	bits += 0xfff + bits>>13&1 // to nearest, to even on a tie
 	return sign | uint16((bits-0x38000000)>>13)
-}
-
-// Cached vectors have a byte for each component, which is half the size again: the component as a share of the largest one,
-// after that one divided by 127, in single precision. For unit vectors of 384 dimensions the error of the cosine is typically below 0.001.
-
-// appendCode appends the code of a stored vector.
-func appendCode(out, stored []byte) []byte {
-	most := uint16(0x1c00) // 1/256, the least largest component of a unit vector of 65,536 dimensions
-	for i := 0; i+2 <= len(stored); i += 2 {
-		most = max(most, binary.LittleEndian.Uint16(stored[i:])&^0x8000) // halves without their sign are ordered like integers
-	}
-	scale := floatFromHalf(most) / math.MaxInt8
-	out = binary.LittleEndian.AppendUint32(out, math.Float32bits(scale))
-	perStep := rebias / scale
-	for i := 0; i+2 <= len(stored); i += 2 {
-		// The conversion rounds down positive numbers.
-		const up = 1<<7 + 0.5
-		out = append(out, byte(int32(biasedFromHalf(binary.LittleEndian.Uint16(stored[i:]))*perStep+up)-1<<7))
-	}
-	return out
-}
-
-// decodeCode decodes a coded vector; nil for an empty code.
-func decodeCode(code []byte) []float32 {
-	if len(code) == 0 {
-		return nil
-	}
-	scale := math.Float32frombits(binary.LittleEndian.Uint32(code))
-	code = code[4:]
-	out := make([]float32, len(code))
-	for i, c := range code {
-		out[i] = float32(int8(c)) * scale
-	}
-	return out
-}
-
-// codedQuery is a vector to multiply with codes: components as shares of the largest one.
-type codedQuery struct {
-	components dot.Query
-	scale      float64
-}
-
-func codeQuery(vector []float32) codedQuery {
-	most := math.SmallestNonzeroFloat32
-	for _, v := range vector {
-		most = max(most, math.Abs(float64(v)))
-	}
-	scale, components := most/dot.MaxComponent, make([]int16, len(vector))
-	for i, v := range vector {
-		components[i] = int16(math.Round(float64(v) / scale))
-	}
-	return codedQuery{dot.NewQuery(components), scale}
-}
-
-// dot returns the dot product with a coded vector of the same length.
-func (q codedQuery) dot(code []byte) float64 {
-	scale := float64(math.Float32frombits(binary.LittleEndian.Uint32(code)))
-	return float64(q.components.Dot(code[4:])) * scale * q.scale
 }

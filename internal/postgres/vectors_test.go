@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,88 +98,6 @@ func TestHalfVectorsKeepTheirCosine(t *testing.T) {
 	})
 }
 
-func TestCodesKeepTheCosine(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 400).Draw(t, "n")
-		a := normalized(append(rapid.SliceOfN(rapid.Float32Range(-1, 1), n, n).Draw(t, "a"), 2))
-		b := normalized(append(rapid.SliceOfN(rapid.Float32Range(-1, 1), n, n).Draw(t, "b"), -2))
-		stored := encodeHalf(b)
-		want, sum, largest := 0.0, 0.0, 0.0
-		for i, x := range decodeHalf(stored) {
-			want += float64(a[i]) * float64(x)
-			sum += math.Abs(float64(a[i]))
-			largest = max(largest, math.Abs(float64(x)))
-		}
-		// Each component of b is off by up to half a step, and those of a by far less.
-		allowed := 1e-3 + sum*largest/math.MaxInt8/2
-		if got := codeQuery(a).dot(appendCode([]byte("before"), stored)[6:]); math.Abs(got-want) > allowed {
-			t.Errorf("cosine %v became %v, want at most %v off", want, got, allowed)
-		}
-	})
-	zero := make([]float32, 5)
-	for _, v := range [][]float32{zero, {1, 0, 0, 0, 0}} {
-		if got, other := codeQuery(v).dot(appendCode(nil, encodeHalf(zero))), codeQuery(zero).dot(appendCode(nil, encodeHalf(v))); got != 0 || other != 0 {
-			t.Errorf("cosines of a zero vector with %v = %v and %v, want 0", v, got, other)
-		}
-	}
-}
-
-// The product of the rounded components is exact.
-func TestProductsOfCodes(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 400).Draw(t, "n")
-		v := append(rapid.SliceOfN(rapid.Float32Range(-1, 1), n, n).Draw(t, "v"), 1)
-		code := append([]byte{0, 0, 0x80, 0x3f}, rapid.SliceOfN(rapid.Byte(), n+1, n+1).Draw(t, "code")...) // with the scale 1
-		asked, want := codeQuery(v), 0
-		for i, x := range v {
-			want += int(math.Round(float64(x)/asked.scale)) * int(int8(code[4+i]))
-		}
-		if got := asked.dot(code); got != float64(want)*asked.scale {
-			t.Errorf("the product is %v, want %v", got/asked.scale, want)
-		}
-	})
-}
-
-// The sums of the products do not overflow, whatever the number of dimensions.
-func TestCodesOfEqualComponents(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{1, 7, 8, 384, 1023, 1024, 1025, 1 << 16} {
-		v, opposite := make([]float32, n), make([]float32, n)
-		for i := range v {
-			v[i], opposite[i] = 1, -1
-		}
-		v, opposite = normalized(v), normalized(opposite)
-		same, other := codeQuery(v).dot(appendCode(nil, encodeHalf(v))), codeQuery(v).dot(appendCode(nil, encodeHalf(opposite)))
-		if math.Abs(same-1) > 1e-3 || math.Abs(other+1) > 1e-3 {
-			t.Errorf("%d dimensions: cosines %v and %v, want 1 and -1", n, same, other)
-		}
-	}
-}
-
-// The typical error is far below the differences between candidates.
-func TestCodesOfEmbeddings(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2))
-	unit := func() []float32 {
-		v := make([]float32, 384)
-		for i := range v {
-			v[i] = float32(r.NormFloat64())
-		}
-		return normalized(v)
-	}
-	sum := 0.0
-	for range 1000 {
-		a, stored := unit(), encodeHalf(unit())
-		d := codeQuery(a).dot(appendCode(nil, stored)) - rebased(a).dotHalf(stored)
-		sum += d * d
-	}
-	if deviation := math.Sqrt(sum / 1000); deviation > 5e-4 {
-		t.Errorf("the cosines of codes deviate by %v, want at most 0.0005", deviation)
-	}
-}
-
 func TestHalfOfNil(t *testing.T) {
 	t.Parallel()
 	if diff := cmp.Diff([][]byte{nil, {}}, [][]byte{encodeHalf(nil), encodeHalf([]float32{})}); diff != "" {
@@ -212,27 +129,5 @@ func BenchmarkDotHalf(b *testing.B) {
 	asked := rebased(v)
 	for b.Loop() {
 		asked.dotHalf(stored)
-	}
-}
-
-func BenchmarkDotCode(b *testing.B) {
-	v := make([]float32, 384)
-	for i := range v {
-		v[i] = float32(i%7) / 7
-	}
-	code, asked := appendCode(nil, encodeHalf(v)), codeQuery(v)
-	for b.Loop() {
-		asked.dot(code)
-	}
-}
-
-func BenchmarkAppendCode(b *testing.B) {
-	v := make([]float32, 384)
-	for i := range v {
-		v[i] = float32(i%7) / 7
-	}
-	stored, code := encodeHalf(v), []byte(nil)
-	for b.Loop() {
-		code = appendCode(code[:0], stored)
 	}
 }

@@ -120,11 +120,11 @@ func (m *Migrator) finds(ctx context.Context, g placement.GenerationID, pool Poo
 	if err != nil {
 		return 0, err
 	}
-	wanted := retrieve.Cosine(vector, pool[q.unit].Vectors[g])
+	wanted := retrieve.Dot(vector, pool[q.unit].Vectors[g])
 	rank := 1
 	for i, u := range pool {
 		asked := u.Owner == pool[q.unit].Owner && u.Seq == q.seq
-		if i != q.unit && !asked && retrieve.Cosine(vector, u.Vectors[g]) >= wanted {
+		if i != q.unit && !asked && retrieve.Dot(vector, u.Vectors[g]) >= wanted {
 			rank++
 		}
 	}

@@ -145,7 +145,7 @@ func (s server) score(ctx context.Context, query string, texts []string) ([]rank
 	vectors, err := s.model.Embed(ctx, texts)
 	out := make([]rank, len(vectors))
 	for i, v := range vectors {
-		out[i] = rank{i, retrieve.Cosine(q, v)}
+		out[i] = rank{i, retrieve.Dot(q, v)}
 	}
 	slices.SortFunc(out, func(a, b rank) int {
 		if a.Score > b.Score {

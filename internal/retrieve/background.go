@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/internal/dot"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
@@ -33,7 +32,7 @@ type background struct {
 // margin returns by how much a cosine with the question exceeds that of arbitrary
 // texts: about 0 for an unrelated text and 1 for one that answers the question.
 func (b *background) margin(kind Kind, question []float32, cosine float64) float64 {
-	return (cosine - dot.Floats(question, b.mean[kind])) / b.scale[kind]
+	return (cosine - Dot(question, b.mean[kind])) / b.scale[kind]
 }
 
 // noise returns the best margin that an unrelated question typically has among texts.
@@ -42,7 +41,7 @@ func (b *background) noise(kind Kind, texts [][]float32) float64 {
 	for i, q := range b.unrelated {
 		most := -1.0
 		for _, t := range texts {
-			most = max(most, dot.Floats(q, t))
+			most = max(most, Dot(q, t))
 		}
 		best[i] = b.margin(kind, q, most)
 	}
@@ -126,10 +125,10 @@ func embedQueries(ctx context.Context, e Embedder, texts []string) ([][]float32,
 // average. The first passages belong to the questions.
 func contrast(questions, passages [][]float32) (sum float64) {
 	for i, q := range questions {
-		own, others := dot.Floats(q, passages[i]), 0.0
+		own, others := Dot(q, passages[i]), 0.0
 		for j, p := range passages {
 			if j != i {
-				others += dot.Floats(q, p)
+				others += Dot(q, p)
 			}
 		}
 		sum += own - others/float64(len(passages)-1)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/mnemo-dev/mnemo/internal/dot"
 )
 
 // Learned weights, from hack/ranking. See docs/retrieval.md.
@@ -39,13 +37,13 @@ const sameVector = 1e-6
 // a vector gets the best value, as in cosines.
 func addCentred(candidates []candidate, list []features, question []float32) {
 	mean := meanVector(candidates)
-	square, asked, best := dot.Floats(mean, mean), dot.Floats(mean, question), 0.0
+	square, asked, best := Dot(mean, mean), Dot(mean, question), 0.0
 	for i, d := range candidates {
 		if len(d.Vector) == 0 {
 			continue
 		}
-		own := dot.Floats(d.Vector, mean)
-		if distance := dot.Floats(d.Vector, d.Vector) - 2*own + square; distance > sameVector {
+		own := Dot(d.Vector, mean)
+		if distance := Dot(d.Vector, d.Vector) - 2*own + square; distance > sameVector {
 			list[i][featCentred] = (d.cosine - own - asked + square) / math.Sqrt(distance)
 		}
 		best = max(best, list[i][featCentred])

@@ -163,7 +163,7 @@ func centred(vectors [][]float32, question, common []float32) (out []float64) {
 	asked := add(question)
 	candidates, list := make([]candidate, len(vectors)), make([]features, len(vectors))
 	for i, v := range vectors {
-		candidates[i] = candidate{Described{ID: UnitID(i), Text: strconv.Itoa(i), Vector: add(v)}, Cosine(add(v), asked)}
+		candidates[i] = candidate{Described{ID: UnitID(i), Text: strconv.Itoa(i), Vector: add(v)}, Dot(add(v), asked)}
 	}
 	addCentred(candidates, list, asked)
 	for _, f := range list {

@@ -18,24 +18,21 @@ type dense struct {
 	vector   []float32 // of the query; nil if the embedder was unavailable
 	hits     []Hit
 	rest     []Hit // less similar units that were scored anyway
-	exact    bool  // all units were scored; Query.Staleness applies
+	exact    bool  // all units were scored
 	degraded bool
-	// describe is Prefetched.Describe.
-	describe func([]UnitID) ([]Described, []UnitID)
 }
 
-// dense embeds the query and searches the database and the index in parallel. prepare is called while the query is embedded, and waits for the slot.
-func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, s *slot, prepare func() (Query, error)) (dense, error) {
+// dense embeds the query and searches the database and the index in parallel. The units are counted while the query
+// is embedded.
+func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (dense, error) {
 	if q.Ranking == Lexical {
-		close(s.ready)
 		return dense{}, nil
 	}
-	var prepared Query
+	var counted Query
 	var err error
 	var wait sync.WaitGroup
-	wait.Go(func() { prepared, err = prepare() })
+	wait.Go(func() { counted, err = e.count(ctx, scope, q) })
 	vector := e.embed(ctx, q.Generation, q.Text)
-	close(s.ready)
 	wait.Wait()
 	if vector == nil {
 		return dense{degraded: true}, nil
@@ -43,27 +40,7 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	if err != nil {
 		return dense{}, err
 	}
-	return e.near(ctx, scope, p, prepared, vector)
-}
-
-// prepare does what a search by meaning needs and can be done before the vector is known: it reads the
-// units, if they are few or cached, in its slot.
-func (e *Engine) prepare(ctx context.Context, scope tenant.Scope, q Query, s *slot) (Query, error) {
-	if q.Owners != nil {
-		return q, nil
-	}
-	s.wait(ctx)
-	if err := ctx.Err(); err != nil { // the search was canceled, or the text has no vector to compare
-		return q, err
-	}
-	var err error
-	if q.prefetched, q.Few, err = e.Searcher.Prefetch(ctx, scope, q); err != nil {
-		return q, fmt.Errorf("read units: %w", err)
-	}
-	if q.prefetched.Nearest == nil || q.prefetched.Cached {
-		s.release()
-	}
-	return q, nil
+	return e.near(ctx, scope, p, counted, vector)
 }
 
 // count sets q.Few.
@@ -79,7 +56,7 @@ func (e *Engine) count(ctx context.Context, scope tenant.Scope, q Query) (Query,
 }
 
 // near searches the database and, unless it scores all units, the index in parallel. The query
-// must be prepared.
+// must be counted.
 func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) (dense, error) {
 	indexCtx, cancel := context.WithTimeout(ctx, e.IndexTimeout)
 	defer cancel()
@@ -101,7 +78,7 @@ func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Locat
 	if err != nil {
 		return dense{}, fmt.Errorf("search recent units: %w", err)
 	}
-	d := dense{vector: vector, hits: exact, rest: rest, degraded: coverage.Truncated || coverage.Missing, describe: q.prefetched.Describe}
+	d := dense{vector: vector, hits: exact, rest: rest, degraded: coverage.Truncated || coverage.Missing}
 	if d.exact = coverage.All; d.exact {
 		return d, nil
 	}
@@ -123,15 +100,12 @@ func (q Query) scoresAll() bool { return q.Few || q.Unindexed && !q.broad }
 func (e *Engine) exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) (hits, rest []Hit, coverage Coverage, err error) {
 	ctx, end := trace.Begin(ctx, trace.Exact)
 	defer end()
-	if q.prefetched.Nearest != nil {
-		hits, coverage = q.prefetched.Nearest(vector)
-	} else if hits, coverage, err = e.Searcher.Exact(ctx, scope, q, vector); err != nil {
+	if hits, coverage, err = e.Searcher.Exact(ctx, scope, q, vector); err != nil {
 		return nil, nil, coverage, err
 	}
-	all, head := len(hits), min(len(hits), q.Limit)
+	head := min(len(hits), q.Limit)
 	hits, rest = hits[:head:head], hits[head:]
 	if within, ok := q.within(); ok {
-		within.Few = within.Few && all <= placement.ExactUnits // more units can be cached than the database scores
 		if !within.Few {
 			if within, err = e.count(ctx, scope, within); err != nil {
 				return nil, nil, coverage, err

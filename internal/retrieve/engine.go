@@ -50,7 +50,6 @@ type Config struct {
 type Engine struct {
 	Config
 	backgrounds backgrounds
-	slots       slots
 	reranker    breaker.Breaker
 	mu          sync.Mutex
 	embedders   map[placement.GenerationID]*breaker.Breaker
@@ -69,7 +68,7 @@ func New(c Config) *Engine {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker.Breaker{}, indexes: map[collection]*breaker.Breaker{}, backgrounds: newBackgrounds(), slots: newSlots()}
+	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker.Breaker{}, indexes: map[collection]*breaker.Breaker{}, backgrounds: newBackgrounds()}
 }
 
 // Search returns the q.Limit best units in the scope, best first, with at most one
@@ -80,19 +79,14 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	wanted := max(q.Limit, 1)
 	q.Limit = max(wanted, min(overfetch*wanted, maxOverfetch), minCandidates)
 	q.Unindexed = e.Index == nil || !p.Indexed()
-	q.Staleness = 0
 	q, err := e.restrict(ctx, scope, q)
 	if err != nil || q.matchesNothing() {
 		return Result{}, err
 	}
-	s := e.slots.slot()
-	defer s.release()
-	words, d, err := e.searchBoth(ctx, scope, p, q, s)
-	s.release()
+	words, d, err := e.searchBoth(ctx, scope, p, q)
 	if err != nil {
 		return Result{}, err
 	}
-	q.prefetched.Describe = d.describe
 	if d.vector != nil {
 		more, err := e.score(ctx, scope, q.Generation, words, d)
 		if err != nil {
@@ -117,28 +111,17 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 }
 
 // searchBoth searches by words and by meaning at once. When one search fails, the other is canceled.
-func (e *Engine) searchBoth(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, s *slot) (words lexical, d dense, err error) {
+func (e *Engine) searchBoth(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (words lexical, d dense, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	prepare := sync.OnceValues(func() (Query, error) { return e.prepare(ctx, scope, q, s) })
 	var wordsErr error
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		asked := q
-		if !q.Filtered() { // the words may be read with the vectors
-			asked, wordsErr = prepare()
-		}
-		if wordsErr == nil {
-			words, wordsErr = e.words(ctx, scope, asked)
-		}
-		if wordsErr == nil {
-			wordsErr = e.readVectors(ctx, scope, asked, &words)
-		}
-		if wordsErr != nil {
+		if words, wordsErr = e.words(ctx, scope, q); wordsErr != nil {
 			cancel()
 		}
 	})
-	d, err = e.dense(ctx, scope, p, q, s, prepare)
+	d, err = e.dense(ctx, scope, p, q)
 	if err != nil {
 		cancel()
 	}
@@ -187,7 +170,7 @@ func (e *Engine) rank(
 	return ranked{hits: ranking}, err
 }
 
-// score returns the cosines of hits that only the lexical search found, and possibly of others.
+// score returns the cosines of hits that only the lexical search found.
 func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, words lexical, d dense) ([]Hit, error) {
 	unscored := scores(words.hits)
 	for _, h := range d.hits {
@@ -205,13 +188,11 @@ func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.Gene
 	if len(unscored) == 0 {
 		return hits, nil
 	}
-	if words.cosines == nil {
-		var err error
-		if words.cosines, err = e.Searcher.Vectors(ctx, scope, g, slices.Sorted(maps.Keys(unscored))); err != nil {
-			return nil, fmt.Errorf("score lexical hits: %w", err)
-		}
+	scored, err := e.Searcher.Score(ctx, scope, g, slices.Sorted(maps.Keys(unscored)), d.vector)
+	if err != nil {
+		return nil, fmt.Errorf("score lexical hits: %w", err)
 	}
-	return append(hits, words.cosines(d.vector)...), nil
+	return append(hits, scored...), nil
 }
 
 // resolve returns the first wanted live units of the ranking, in order, with only the

@@ -39,8 +39,7 @@ type stores struct {
 
 	lexicalErr, exactErr, scoreErr, describeErr, resolveErr, indexErr, embedErr error
 	indexHangs                                                                  bool
-	fewErr, prefetchErr                                                         error
-	prefetched                                                                  Prefetched
+	fewErr                                                                      error
 	grows                                                                       bool // has few units only when counted
 	many                                                                        bool // has many units when counted
 
@@ -49,8 +48,7 @@ type stores struct {
 	matchErr error
 	queried  Query // the last of Exact
 
-	unrestricted []Query       // of Exact
-	staleness    time.Duration // of the last Prefetch
+	unrestricted []Query // of Exact
 
 	indexCalls, embedCalls int
 	refuses                func(text string) bool // by the embedder
@@ -81,19 +79,11 @@ func (s *stores) Exact(_ context.Context, _ tenant.Scope, q Query, _ []float32) 
 	return s.exact, s.coverage, s.exactErr
 }
 
-// Prefetch is impossible unless the test sets prefetched.
-func (s *stores) Prefetch(_ context.Context, _ tenant.Scope, q Query) (Prefetched, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.staleness = q.Staleness
-	return s.prefetched, !s.many && (s.coverage.All || s.grows), errors.Join(s.fewErr, s.prefetchErr)
-}
-
 func (s *stores) Few(context.Context, tenant.Scope, Query) (bool, error) {
-	return s.coverage.All || s.grows, s.fewErr
+	return !s.many && (s.coverage.All || s.grows), s.fewErr
 }
 
-func (s *stores) Vectors(_ context.Context, _ tenant.Scope, _ placement.GenerationID, ids []UnitID) (func([]float32) []Hit, error) {
+func (s *stores) Score(_ context.Context, _ tenant.Scope, _ placement.GenerationID, ids []UnitID, _ []float32) ([]Hit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.scored = ids
@@ -103,7 +93,7 @@ func (s *stores) Vectors(_ context.Context, _ tenant.Scope, _ placement.Generati
 			out = append(out, Hit{id, c})
 		}
 	}
-	return func([]float32) []Hit { return out }, s.scoreErr
+	return out, s.scoreErr
 }
 
 func (s *stores) Describe(_ context.Context, _ tenant.Scope, _ Query, ids []UnitID) ([]Described, error) {
@@ -394,45 +384,6 @@ func TestDescribedUnitsAreNotResolved(t *testing.T) {
 	}
 	if s.resolveCalls != 0 {
 		t.Errorf("Resolve was called %d times", s.resolveCalls)
-	}
-}
-
-// eagerStores embeds a query only after the vectors of the lexical hits were read.
-type eagerStores struct {
-	*stores
-	read chan struct{}
-}
-
-func (s eagerStores) Vectors(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID) (func([]float32) []Hit, error) {
-	defer close(s.read) // once
-	return s.stores.Vectors(ctx, scope, g, ids)
-}
-
-func (s eagerStores) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
-	select {
-	case <-s.read:
-		return s.stores.EmbedQuery(ctx, text)
-	case <-time.After(time.Minute):
-		return nil, errUnavailable
-	}
-}
-
-// If the index is searched, the vectors of the lexical hits are read while the query is embedded.
-func TestVectorsAreReadDuringEmbedding(t *testing.T) {
-	t.Parallel()
-	s := eagerStores{&stores{lexical: []Hit{{1, 2}, {2, 1}}, index: []Hit{{2, .9}, {3, .5}}, cosines: map[UnitID]float64{1: .1, 2: .9}, many: true}, make(chan struct{})}
-	e := New(Config{Searcher: s, Index: s, Embedders: Embedders{0: s}, EmbedTimeout: 2 * time.Minute, IndexTimeout: time.Minute})
-	result, err := e.Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Chat, Text: "q", Limit: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []UnitID
-	for _, f := range result.Found {
-		ids = append(ids, f.ID)
-	}
-	slices.Sort(ids)
-	if want := []UnitID{1, 2, 3}; !slices.Equal(ids, want) || result.Degraded {
-		t.Errorf("found %v, degraded %t, want %v", ids, result.Degraded, want)
 	}
 }
 

@@ -82,11 +82,8 @@ type Searcher interface {
 	// user's units if q.Few or q.Unindexed, all of q.Owners unless it is nil, otherwise the best q.Limit of those that were not,
 	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
-	// Prefetch reads all units that match the query, before its vector is known. It returns nothing if there are too many and they are not
-	// cached; few is the result of Few, or true if they are cached. It sees every change that was committed before the call, except as q.Staleness allows.
-	Prefetch(ctx context.Context, scope tenant.Scope, q Query) (p Prefetched, few bool, err error)
-	// Vectors reads the vectors of units, and returns a function that returns the cosine of each unit that has a vector of the generation.
-	Vectors(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID) (cosines func(vector []float32) []Hit, err error)
+	// Score returns the cosine of each of the units that has a vector of the generation.
+	Score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID, vector []float32) ([]Hit, error)
 	// Describe returns the units that are live in the scope and match the query's
 	// filters, and, for a chat, those of the message before and after each as
 	// neighbors, in no particular order.
@@ -94,20 +91,6 @@ type Searcher interface {
 	// Resolve returns the units that are live in the scope and match the query's
 	// filters, including Where, in no particular order and without a Score.
 	Resolve(ctx context.Context, scope tenant.Scope, q Query, ids []UnitID) ([]Found, error)
-}
-
-// Prefetched ranks units that were read before. Nearest and Lexical can be called once.
-type Prefetched struct {
-	// Nearest scores the units as Searcher.Exact does, but only the first q.Limit hits are in order. It is nil if none were read.
-	Nearest func(vector []float32) ([]Hit, Coverage)
-	// Lexical returns what Searcher.Lexical does. It is nil if the words of the units were not read.
-	Lexical func() []Hit
-	// Describe returns what Searcher.Describe does, of the units of which the texts were read, and the ids of the others. It is nil if no texts were read.
-	Describe func(ids []UnitID) (described []Described, others []UnitID)
-	// Cached reports that the units are those of the cache, which other searches use, too.
-	Cached bool
-	// Stale reports that units may be out of date, as q.Staleness allows.
-	Stale bool
 }
 
 // Coverage reports which units Searcher.Exact scored.

@@ -3,8 +3,6 @@ package retrieve
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -38,8 +36,6 @@ func (q Query) within() (Query, bool) {
 type lexical struct {
 	hits      []Hit
 	truncated bool // more may match
-	// cosines returns the cosines of the hits, as Searcher.Vectors does. It is nil if their vectors were not read.
-	cosines func(vector []float32) []Hit
 }
 
 // words searches by words, without restriction and again within the query's window, so
@@ -53,9 +49,7 @@ func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (found 
 	if q.broad {
 		q.Owners = nil // matching drops those that do not match
 	}
-	if q.prefetched.Lexical != nil {
-		found.hits = q.prefetched.Lexical()
-	} else if found.hits, err = e.Searcher.Lexical(ctx, scope, q); err != nil {
+	if found.hits, err = e.Searcher.Lexical(ctx, scope, q); err != nil {
 		return lexical{}, err
 	}
 	found.truncated = len(found.hits) >= q.Limit
@@ -68,19 +62,6 @@ func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (found 
 		found.truncated = found.truncated || len(more) >= q.Limit
 	}
 	return found, nil
-}
-
-// readVectors reads the vectors of the hits if the search by meaning will probably not find all of them. It usually runs while the query is
-// embedded or the index is searched.
-func (e *Engine) readVectors(ctx context.Context, scope tenant.Scope, q Query, found *lexical) (err error) {
-	if q.Ranking != "" && q.Ranking != Fused || q.Filtered() || q.scoresAll() || len(found.hits) == 0 {
-		return nil
-	}
-	found.cosines, err = e.Searcher.Vectors(ctx, scope, q.Generation, slices.Sorted(maps.Keys(scores(found.hits))))
-	if err != nil {
-		return fmt.Errorf("read vectors: %w", err)
-	}
-	return nil
 }
 
 // prefer raises the hits inside the query's window.

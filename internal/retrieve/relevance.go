@@ -11,7 +11,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/mnemo-dev/mnemo/internal/dot"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
@@ -106,7 +105,7 @@ func (c *comparison) judge(b *background, ranking []Hit) {
 	coverage := c.coverage(units, ranking)
 	noise := c.noiseFor(b, units, c.noise(b, vectors))
 	margin := func(h Hit) float64 {
-		return b.margin(c.query.Kind, c.vector, dot.Floats(units[h.ID].Vector, c.vector))
+		return b.margin(c.query.Kind, c.vector, Dot(units[h.ID].Vector, c.vector))
 	}
 	if c.query.Kind == Chat {
 		judgeTogether(ranking, units, noise, margin, coverage)

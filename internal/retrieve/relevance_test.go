@@ -63,7 +63,7 @@ func TestMarginIsComparable(t *testing.T) {
 	for _, kind := range []Kind{Memory, Chat} {
 		q, _ := letters{}.EmbedQuery(t.Context(), "aaa")
 		texts, _ := letters{}.Embed(t.Context(), formatted(kind, []string{"aaaaaaaaaaaaaa", "zzzzzzzzzzzzzz"}))
-		same, other := b.margin(kind, q, Cosine(q, texts[0])), b.margin(kind, q, Cosine(q, texts[1]))
+		same, other := b.margin(kind, q, Dot(q, texts[0])), b.margin(kind, q, Dot(q, texts[1]))
 		if same < 0.5 {
 			t.Errorf("kind %d: margin of a match = %.2f, want at least half of the best", kind, same)
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/internal/dot"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
@@ -127,28 +126,10 @@ func (c *comparison) confirmed(ranking []Hit) []Hit {
 func (e *Engine) describe(ctx context.Context, scope tenant.Scope, q Query, hits []Hit) ([]Described, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
-	ids := unitIDs(hits)
-	if q.prefetched.Describe == nil {
-		described, err := e.Searcher.Describe(ctx, scope, q, ids)
-		if err != nil {
-			return nil, fmt.Errorf("describe units: %w", err)
-		}
-		return described, nil
+	described, err := e.Searcher.Describe(ctx, scope, q, unitIDs(hits))
+	if err != nil {
+		return nil, fmt.Errorf("describe units: %w", err)
 	}
-	described, ids := q.prefetched.Describe(ids)
-	if len(ids) > 0 {
-		others, err := e.Searcher.Describe(ctx, scope, q, ids)
-		if err != nil {
-			return nil, fmt.Errorf("describe units: %w", err)
-		}
-		described = append(described, others...)
-	}
-	// Those with the same score keep this order.
-	order := make(map[UnitID]int, len(hits))
-	for i, h := range hits {
-		order[h.ID] = i
-	}
-	slices.SortStableFunc(described, func(a, b Described) int { return cmp.Compare(order[a.ID], order[b.ID]) })
 	return described, nil
 }
 
@@ -218,16 +199,13 @@ func (c *comparison) compared() ([]candidate, []features) {
 func (c *comparison) cosines() (list []float64, unknown float64) {
 	list, unknown = make([]float64, len(c.all)), -1
 	for i, d := range c.all {
-		list[i] = dot.Floats(d.Vector, c.vector)
+		list[i] = Dot(d.Vector, c.vector)
 		if !d.neighbor() && len(d.Vector) > 0 {
 			unknown = max(unknown, list[i])
 		}
 	}
 	return list, unknown
 }
-
-// Cosine returns the cosine of two vectors of length 1.
-func Cosine(a, b []float32) float64 { return dot.Floats(a, b) }
 
 // features compares the candidates with the question. best is the best cosine of each
 // message.

@@ -7,30 +7,26 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/internal/dot"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Similar returns the q.Limit live units of q.Kind that are most similar to a passage, best first; q.Staleness applies. It searches as Search does, without the
-// words. embed returns the vector of the passage, or nil if there is none and nothing to search; meanwhile, units are read. The time limit
+// Similar returns the q.Limit live units of q.Kind that are most similar to a passage, best first. It searches as Search does, without
+// the words. embed returns the vector of the passage, or nil if there is none and nothing to search; meanwhile, units are counted. The time limit
 // of the index applies after it.
 func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, embed func() []float32) ([]Similar, error) {
 	wanted := max(q.Limit, 1)
 	q.Limit = overfetch * wanted // entries of the index may be stale
 	q.Unindexed = e.Index == nil || !p.Indexed()
-	s := e.slots.slot()
-	defer s.release()
 	var err error
 	var wait sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wait.Go(func() { q, err = e.prepare(ctx, scope, q, s) })
+	wait.Go(func() { q, err = e.count(ctx, scope, q) })
 	vector := embed()
 	if vector == nil {
 		cancel()
 	}
-	close(s.ready)
 	if vector == nil {
 		wait.Wait()
 		return nil, nil
@@ -55,12 +51,12 @@ func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Lo
 	}
 	base := 0.0
 	if b := e.background(ctx, q.Generation); b != nil {
-		base = dot.Floats(vector, b.mean[q.Kind])
+		base = Dot(vector, b.mean[q.Kind])
 	}
 	var out []Similar
 	for _, d := range described {
 		if !d.neighbor() {
-			out = append(out, Similar{Owner: d.Owner, Text: d.Text, Similarity: (dot.Floats(d.Vector, vector) - base) / max(1-base, leastScale), Stale: q.prefetched.Stale})
+			out = append(out, Similar{Owner: d.Owner, Text: d.Text, Similarity: (Dot(d.Vector, vector) - base) / max(1-base, leastScale)})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Similar) int { return cmp.Compare(b.Similarity, a.Similarity) })

@@ -63,11 +63,6 @@ type Query struct {
 	Few bool
 	// Unindexed makes Exact score all units, however many: no index contains them. The Engine sets it.
 	Unindexed bool
-	// prefetched ranks what Exact and Lexical would, if it was possible to read it before the vector of the query was known.
-	prefetched Prefetched
-	// Staleness is the maximum age of the validation of the units that Searcher.Prefetch returns. Since then, some may have been deleted, and some may be missing that
-	// were committed later than others with much higher ids. Search ignores it.
-	Staleness time.Duration
 	// After and Before restrict chats to messages written at or after the first and
 	// before the second; zero for unbounded. Memories ignore them.
 	After, Before time.Time
@@ -86,12 +81,6 @@ type Query struct {
 	// applies to calibrated scores. Only the Engine uses it.
 	MinScore *float64
 	Limit    int // number of candidates, at least 1
-}
-
-// Filtered reports whether the query is restricted to a part of the user's units of a kind.
-func (q Query) Filtered() bool {
-	return q.Group != 0 || q.Owners != nil || !q.From.IsZero() || !q.To.IsZero() ||
-		q.Kind == Chat && (!q.After.IsZero() || !q.Before.IsZero())
 }
 
 // Ranking is a way to rank units. The parts of the fused ranking exist to measure it.
@@ -129,7 +118,6 @@ type Similar struct {
 	Owner      string
 	Text       string
 	Similarity float64 // 0 for unrelated and 1 for equal texts, with any model
-	Stale      bool    // the unit may have been deleted, as Query.Staleness allows
 }
 
 // Result is a fused ranking, best first.

@@ -1,16 +1,13 @@
-package dot
+package retrieve
 
-// Floats returns the dot product of two vectors over the shorter of both lengths. Its relative error is that of float32.
-func Floats(a, b []float32) float64 {
+// Dot returns the dot product of two vectors over the shorter of both lengths: the cosine of L2-normalized vectors. Its
+// relative error is that of float32.
+func Dot(a, b []float32) float64 {
 	n := min(len(a), len(b))
 	a, b = a[:n], b[:n]
 	i := 0
 	// Four independent sums avoid a dependency between additions.
 	var s0, s1, s2, s3 float32
-	if vectorWidth > 0 && n >= vectorWidth {
-		i = n / vectorWidth * vectorWidth
-		s0 = floatSum(&a[0], &b[0], i)
-	}
 	for ; i+4 <= n; i += 4 {
 		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
 		s0 += x[0] * y[0]
