@@ -16,7 +16,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-var update = flag.Bool("update", false, "write the results of the fixtures to testdata/golden, and their table to docs/clients.md")
+var update = flag.Bool("update", false, "write the results of the fixtures to testdata/golden")
 
 // corpus lists the fixtures, which testdata/README.md describes.
 var corpus = []string{
