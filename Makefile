@@ -92,6 +92,10 @@ check: lint unit ## Run the fast part of `make test`, for every commit
 sdk: ## Build the Python and npm packages into bin/sdk (VERSION=0.0.0)
 	@go run ./hack/sdk/build $(or $(VERSION),0.0.0) bin/sdk && ls bin/sdk
 
+.PHONY: changelog
+changelog: ## Move the fragments in docs/changelog to the section of a version in CHANGELOG.md (VERSION=1.2.3)
+	@go run ./hack/changelog/join "$(VERSION)"
+
 .PHONY: release
 release: ## Build the files, images, chart, OLM bundle and SDKs of a release into dist (VERSION=1.2.3 PUSH=true REGISTRY=ghcr.io/mnemo-dev)
 	@rm -rf dist && go run ./hack/release --version "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(filter true,$(PUSH)),--push)

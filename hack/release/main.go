@@ -17,7 +17,7 @@ import (
 
 // release is one run of the command.
 type release struct {
-	Version  string   `required:"" help:"Version without a leading v. Only a version without a suffix needs a section in CHANGELOG.md."`
+	Version  string   `required:"" help:"Version without a leading v. Only a version without a suffix needs a dated section in CHANGELOG.md."`
 	Registry string   `default:"ghcr.io/mnemo-dev" help:"Registry and path of the images; the chart is pushed below it to charts/mnemo."`
 	Targets  []target `default:"linux/amd64,linux/arm64,darwin/amd64,darwin/arm64" help:"Systems of the binaries. Those on linux also get an image."`
 	Root     string   `default:"." type:"existingdir" help:"Top of the checkout."`

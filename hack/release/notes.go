@@ -1,23 +1,31 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/mnemo-dev/mnemo/hack/changelog"
 )
 
-// unreleased is the title of the changelog section of the next release.
-const unreleased = "Unreleased"
-
-// writeNotes writes the release notes from the changelog.
+// writeNotes writes the release notes from the changelog and its fragments.
 func (r *release) writeNotes() error {
-	changelog, err := os.ReadFile(filepath.Join(r.Root, "CHANGELOG.md"))
+	text, err := os.ReadFile(filepath.Join(r.Root, "CHANGELOG.md"))
 	if err != nil {
 		return fmt.Errorf("read changelog: %w", err)
 	}
-	notes, err := releaseNotes(string(changelog), r.Version)
+	fragments, _, err := changelog.Fragments(r.Root)
+	if err != nil {
+		return err
+	}
+	sections, err := changelog.Sections(string(text))
+	if err != nil {
+		return err
+	}
+	notes, err := releaseNotes(sections, fragments, r.Version)
 	if err != nil {
 		return err
 	}
@@ -27,52 +35,30 @@ func (r *release) writeNotes() error {
 	return nil
 }
 
-// releaseNotes returns the changelog section of a version. A pre-release has the
-// notes of the unreleased changes. For a release, those must have been moved to a
+// releaseNotes returns the notes of a version. A pre-release has those of the
+// unreleased changes. For a release, `make changelog` must have moved these to a
 // section with its version and date.
-func releaseNotes(changelog, version string) (string, error) {
-	sections := changelogSections(changelog)
+func releaseNotes(sections []changelog.Section, fragments, version string) (string, error) {
 	if strings.Contains(version, "-") {
-		if sections[unreleased] == "" {
-			return "", fmt.Errorf("CHANGELOG.md: section [%s] is missing or empty", unreleased)
+		if len(sections) > 0 && sections[0].Date == changelog.Unreleased {
+			fragments = strings.TrimSpace(sections[0].Text + "\n\n" + fragments)
 		}
-		return sections[unreleased], nil
+		if fragments == "" {
+			return "", errors.New("CHANGELOG.md has no unreleased section, and " + changelog.Dir + " no fragments")
+		}
+		return strings.TrimSpace(fragments) + "\n", nil
 	}
-	if sections[unreleased] != "" {
-		return "", fmt.Errorf("CHANGELOG.md: move the changes from [%s] to a section ## [%s] - YYYY-MM-DD", unreleased, version)
+	i := slices.IndexFunc(sections, func(s changelog.Section) bool { return s.Version == version })
+	if fragments != "" || i < 0 || sections[i].Date == changelog.Unreleased || sections[i].Text == "" {
+		return "", fmt.Errorf("CHANGELOG.md: run `make changelog VERSION=%s`, and commit the section of the version", version)
 	}
-	if sections[version] == "" {
-		return "", fmt.Errorf("CHANGELOG.md: section [%s] is missing or empty", version)
-	}
-	return sections[version], nil
+	return sections[i].Text + "\n", nil
 }
-
-// link matches the start of a Markdown link and its target.
-var link = regexp.MustCompile(`\]\(([^)\s]+)`)
 
 // absoluteLinks replaces links that are relative to the changelog by links to the files of
 // the release, because its page is elsewhere.
 func absoluteLinks(notes, version string) string {
-	return link.ReplaceAllStringFunc(notes, func(match string) string {
-		target := strings.TrimPrefix(match, "](")
-		if strings.Contains(target, "://") {
-			return match
-		}
-		return "](https://github.com/mnemo-dev/mnemo/blob/v" + version + "/" + target
+	return changelog.MapLinks(notes, func(target string) string {
+		return "https://github.com/mnemo-dev/mnemo/blob/v" + version + "/" + target
 	})
-}
-
-// changelogSections returns the sections of a changelog in the format of Keep a
-// Changelog, by version.
-func changelogSections(changelog string) map[string]string {
-	sections := map[string]string{}
-	for section := range strings.SplitSeq("\n"+changelog, "\n## ") {
-		title, body, _ := strings.Cut(section, "\n")
-		if version, _, ok := strings.Cut(strings.TrimPrefix(title, "["), "]"); ok {
-			if body = strings.TrimSpace(body); body != "" {
-				sections[version] = body + "\n"
-			}
-		}
-	}
-	return sections
 }

@@ -25,6 +25,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/mnemo-dev/mnemo/hack/changelog"
 )
 
 // TestRelease builds a release candidate and pushes it to a registry.
@@ -196,38 +198,54 @@ func TestRelease(t *testing.T) {
 
 func TestReleaseNotes(t *testing.T) {
 	t.Parallel()
-	const released = "# Changelog\n\n## [Unreleased]\n\n## [1.2.0] - 2026-12-01\n\n### Added\n- Two.\n\n## [1.1.0] - 2026-11-01\n- One.\n"
-	const pending = "# Changelog\n\n## [Unreleased]\n\n### Added\n- Three.\n\n## [1.2.0] - 2026-12-01\n- Two.\n"
+	released := changelog.Section{Version: "1.2.0", Date: "2026-12-01", Text: "- Two."}
+	pending := changelog.Section{Version: "1.3.0", Date: changelog.Unreleased, Text: "- Three."}
+	const fragments = "### Added\n- Four.\n"
 	cases := map[string]struct {
 		reason             string
-		changelog, version string
+		sections           []changelog.Section
+		fragments, version string
 		want, err          string
 	}{
 		"Release": {
-			reason:    "A release has the notes of its own section only.",
-			changelog: released, version: "1.2.0", want: "### Added\n- Two.\n",
+			reason:   "A release has the notes of its own section only.",
+			sections: []changelog.Section{released, {Version: "1.1.0", Date: "2026-11-01", Text: "- One."}}, version: "1.2.0",
+			want: "- Two.\n",
 		},
 		"Candidate": {
-			reason:    "A pre-release has the notes of the unreleased changes.",
-			changelog: pending, version: "1.3.0-rc.1", want: "### Added\n- Three.\n",
+			reason:   "A pre-release has the notes of the unreleased changes.",
+			sections: []changelog.Section{released}, fragments: fragments, version: "1.3.0-rc.1", want: fragments,
+		},
+		"CandidateWithSection": {
+			reason:   "The unreleased changes can be in a section, too.",
+			sections: []changelog.Section{pending, released}, fragments: fragments, version: "1.3.0-rc.1",
+			want: "- Three.\n\n" + fragments,
 		},
 		"NoSection": {
-			reason:    "A release without notes is refused.",
-			changelog: released, version: "1.3.0", err: "CHANGELOG.md: section [1.3.0] is missing or empty",
+			reason:   "A release without notes is refused.",
+			sections: []changelog.Section{released}, version: "1.3.0",
+			err: "CHANGELOG.md: run `make changelog VERSION=1.3.0`, and commit the section of the version",
+		},
+		"Fragments": {
+			reason:   "Fragments that were not joined would be missing from the notes.",
+			sections: []changelog.Section{released}, fragments: fragments, version: "1.2.0",
+			err: "CHANGELOG.md: run `make changelog VERSION=1.2.0`, and commit the section of the version",
 		},
 		"Unreleased": {
-			reason:    "Changes that were not moved to the release's section would be missing from its notes.",
-			changelog: pending, version: "1.2.0", err: "CHANGELOG.md: move the changes from [Unreleased] to a section ## [1.2.0] - YYYY-MM-DD",
+			reason:   "The section of a release has a date.",
+			sections: []changelog.Section{pending, released}, version: "1.3.0",
+			err: "CHANGELOG.md: run `make changelog VERSION=1.3.0`, and commit the section of the version",
 		},
 		"EmptyCandidate": {
-			reason:    "A pre-release without changes is refused.",
-			changelog: released, version: "1.3.0-rc.1", err: "CHANGELOG.md: section [Unreleased] is missing or empty",
+			reason:   "A pre-release without changes is refused.",
+			sections: []changelog.Section{released}, version: "1.3.0-rc.1",
+			err: "CHANGELOG.md has no unreleased section, and docs/changelog no fragments",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := releaseNotes(tc.changelog, tc.version)
+			got, err := releaseNotes(tc.sections, tc.fragments, tc.version)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
