@@ -17,21 +17,40 @@ var (
 	named    = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
 	declared = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(`)
 	code     = regexp.MustCompile("`([a-z][a-zA-Z0-9_.-]*(?:/[a-zA-Z0-9_.-]+)+)`")
+
+	heading     = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	punctuation = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
 func TestLinksResolve(t *testing.T) {
 	t.Parallel()
 	for _, file := range markdownFiles(t) {
 		for _, m := range link.FindAllStringSubmatch(read(t, file), -1) {
-			target, _, _ := strings.Cut(m[1], "#")
-			if target == "" || strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), target)); err != nil {
+			path := file
+			if target != "" {
+				path = filepath.Join(filepath.Dir(file), target)
+			}
+			if _, err := os.Stat(path); err != nil {
 				t.Errorf("%s links to %s: %v", file, m[1], err)
+			} else if anchor != "" && filepath.Ext(path) == ".md" && !anchors(t, path)[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", file, m[1])
 			}
 		}
 	}
+}
+
+// anchors returns the anchors that GitHub generates from the headings of a document.
+func anchors(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(read(t, file), -1) {
+		found[strings.ReplaceAll(punctuation.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return found
 }
 
 // Paths in the documents that explain the tree must exist.
