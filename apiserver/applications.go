@@ -11,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -53,7 +54,7 @@ func (s *Server) checkAccess(required tenant.Access) func(huma.Context, func(hum
 		if err == nil && who.Application != nil && required != tenant.AccessAdmin && ctx.Header(headerUser) == "" {
 			err = errUserRequired
 		}
-		setReads(fiberCtx(ctx), required)
+		setReads(httpx.FiberContext(ctx), required)
 		if err == nil {
 			err = s.begin(acting, who)
 		}

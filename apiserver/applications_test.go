@@ -236,7 +236,7 @@ func TestUsersOfApplications(t *testing.T) {
 func TestApplicationRate(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
-	h.limiter.now = func() time.Time { return noon }
+	h.limiter.Now = func() time.Time { return noon }
 	key := h.application(t, 50, tenant.AccessRead, func(a *tenant.Application) { a.RequestsPerMinute = 2 })
 	other := h.application(t, 51, tenant.AccessRead)
 	for i, want := range []int{200, 200, 429} {

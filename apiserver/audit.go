@@ -43,8 +43,8 @@ var docListAudit = doc{
 
 func (s *Server) listAudit(ctx context.Context, who tenant.Identity, in *listAuditInput) (*listAuditOutput, error) {
 	var p params
-	after := p.integer("after", in.After, 0, 0)
-	count := min(p.integer("count", in.Count, maxAuditRecords, 1), maxAuditRecords)
+	after := p.Integer("after", in.After, 0, 0)
+	count := min(p.Integer("count", in.Count, maxAuditRecords, 1), maxAuditRecords)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}

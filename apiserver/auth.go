@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/trace"
@@ -26,7 +27,7 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	who, err := s.authorize(staged, ctx.Header("Authorization"), false)
 	end()
 	if err == nil {
-		s.keepOrigin(fiberCtx(ctx), who)
+		s.keepOrigin(httpx.FiberContext(ctx), who)
 	}
 	if err != nil {
 		s.abort(ctx, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -109,7 +110,7 @@ func TestAnnouncedBodiesTimeOut(t *testing.T) {
 				t.Parallel()
 				got := h.raw(t, head+"Content-Length: 30\r\n\r\n"+rest)
 				theContract().seeRaw(t, r.method, r.path, got)
-				if !strings.HasPrefix(got, "HTTP/1.1 408") || !strings.Contains(got, requestTimeout) {
+				if !strings.HasPrefix(got, "HTTP/1.1 408") || !strings.Contains(got, httpx.RequestTimeout) {
 					t.Errorf("answer %q, want 408 with a sentence", got)
 				}
 			})
@@ -192,7 +193,7 @@ func TestExpectedContinueIsSent(t *testing.T) {
 func TestClientsCannotSetTheDeferredLength(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
-	for _, own := range []string{headerLength, strings.ToLower(headerLength)} {
+	for _, own := range []string{"X-Mnemo-Length", "x-mnemo-length"} {
 		got := h.raw(t, "GET /healthz HTTP/1.1\r\nHost: x\r\n"+own+": 40\r\n"+own+": 50\r\n\r\n"+
 			"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 		if strings.Count(got, "HTTP/1.1 200") != 2 {

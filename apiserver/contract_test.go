@@ -19,6 +19,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 )
 
 var contractTable = flag.String("contract", "", "file to write the table of routes and statuses to, with the test that saw each, as Markdown")
@@ -271,7 +273,7 @@ func (c *contract) headerComplaints(response []string, got answer) []string {
 // RateLimit headers are set once a request was counted.
 func mustHave(header string, status int) bool {
 	switch header {
-	case headerRateLimit, headerRateRemaining, headerRateReset:
+	case httpx.HeaderRateLimit, httpx.HeaderRateRemaining, httpx.HeaderRateReset:
 		return status != http.StatusForbidden && status != http.StatusRequestTimeout && status < http.StatusInternalServerError
 	case headerDegraded, headerImport:
 		return false

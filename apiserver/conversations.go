@@ -156,12 +156,12 @@ var docListConversations = doc{
 
 func (s *Server) listConversations(ctx context.Context, who tenant.Identity, in *listConversationsInput) (*listConversationsOutput, error) {
 	var p params
-	page := p.integer("page", in.Page, 1, 1)
-	size := p.integer("pageSize", in.PageSize, chat.DefaultPageSize, 1)
+	page := p.Integer("page", in.Page, 1, 1)
+	size := p.Integer("pageSize", in.PageSize, chat.DefaultPageSize, 1)
 	filter := chat.ConversationFilter{
 		Platform: in.Provider, Title: in.Title, ImportID: in.ImportID,
 		From: p.from("dateFrom", in.DateFrom), To: p.to("dateTo", in.DateTo),
-		PinnedOnly: p.boolean("pinnedOnly", in.PinnedOnly), Status: statusOf(in.Status),
+		PinnedOnly: p.Boolean("pinnedOnly", in.PinnedOnly), Status: statusOf(in.Status),
 		Offset: min((page-1)*size, math.MaxInt32), Limit: size,
 	}
 	if err := fault.Join(p.Err(), filter.Validate()); err != nil {

@@ -3,7 +3,6 @@ package apiserver
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -11,27 +10,29 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-const (
-	// originsAge is how long the origins of applications are cached.
-	originsAge = 10 * time.Second
-	// preflightAge is how long browsers may cache the response to a preflight, seconds.
-	preflightAge = "600"
-)
+// originsAge is how long the origins of applications are cached.
+const originsAge = 10 * time.Second
 
-// corsHeaders are the request headers that scripts of other origins may send, and
-// exposedHeaders the response headers that they may read.
+// corsAPI and corsMem0 are what scripts of other origins may do. The further headers of mem0's
+// clients have no effect.
 var (
-	corsHeaders = strings.Join([]string{fiber.HeaderAuthorization, fiber.HeaderContentType, headerUser, headerIdempotencyKey,
-		headerRequestID, headerLastEventID, "Mcp-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name"}, ", ")
-	exposedHeaders = strings.Join([]string{headerRequestID, headerRateLimit, headerRateRemaining, headerRateReset,
-		fiber.HeaderRetryAfter, fiber.HeaderLocation, headerDegraded, headerImport, fiber.HeaderWWWAuthenticate}, ", ")
+	corsAPI = httpx.CORS{
+		Methods: "GET, POST, PATCH, DELETE",
+		Headers: strings.Join([]string{fiber.HeaderAuthorization, fiber.HeaderContentType, headerUser, httpx.HeaderIdempotencyKey,
+			httpx.HeaderRequestID, headerLastEventID, "Mcp-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name"}, ", "),
+		Exposed: strings.Join([]string{httpx.HeaderRequestID, httpx.HeaderRateLimit, httpx.HeaderRateRemaining, httpx.HeaderRateReset,
+			fiber.HeaderRetryAfter, fiber.HeaderLocation, headerDegraded, headerImport, fiber.HeaderWWWAuthenticate}, ", "),
+	}
+	corsMem0 = httpx.CORS{
+		Methods: "GET, POST, PUT, DELETE",
+		Headers: corsAPI.Headers + ", Mem0-User-Id, X-Mem0-Client, X-Mem0-Source, X-Application",
+		Exposed: corsAPI.Exposed,
+	}
 )
-
-// mem0Headers are the further request headers of mem0's clients. They have no effect.
-const mem0Headers = "Mem0-User-Id, X-Mem0-Client, X-Mem0-Source, X-Application"
 
 // allowedOrigins are the origins of applications, from the store.
 type allowedOrigins struct {
@@ -41,9 +42,8 @@ type allowedOrigins struct {
 }
 
 // cors sets the headers of the response to a script of another origin, and reports whether
-// the request is a preflight of an allowed origin, which it has answered. Scripts send
-// tokens themselves, so credentials are never allowed, and only configured origins are
-// repeated. The origins of an application are allowed until authentication knows the key,
+// the request is a preflight of an allowed origin, which it has answered. Only configured
+// origins are repeated. The origins of an application are allowed until authentication knows the key,
 // so that its pages can read the error of a revoked one; see keepOrigin.
 func (s *Server) cors(c *fiber.Ctx) (answered bool) {
 	if !scriptable(c.Path()) {
@@ -54,21 +54,10 @@ func (s *Server) cors(c *fiber.Ctx) (answered bool) {
 	if origin == "" || !s.allowsOrigin(c.UserContext(), origin) {
 		return false
 	}
-	c.Set(fiber.HeaderAccessControlAllowOrigin, origin)
-	if c.Method() != http.MethodOptions || c.Get(fiber.HeaderAccessControlRequestMethod) == "" {
-		c.Set(fiber.HeaderAccessControlExposeHeaders, exposedHeaders)
-		return false
-	}
-	c.Vary(fiber.HeaderAccessControlRequestMethod, fiber.HeaderAccessControlRequestHeaders)
-	methods, headers := "GET, POST, PATCH, DELETE", corsHeaders
 	if isMem0(c.Path()) {
-		methods, headers = "GET, POST, PUT, DELETE", corsHeaders+", "+mem0Headers
+		return corsMem0.Allow(c, origin)
 	}
-	c.Set(fiber.HeaderAccessControlAllowMethods, methods)
-	c.Set(fiber.HeaderAccessControlAllowHeaders, headers)
-	c.Set(fiber.HeaderAccessControlMaxAge, preflightAge)
-	c.Status(http.StatusNoContent)
-	return true
+	return corsAPI.Allow(c, origin)
 }
 
 // scriptable reports whether scripts of allowed origins may call a path: that of the API, of
@@ -115,6 +104,5 @@ func (s *Server) keepOrigin(c *fiber.Ctx, who tenant.Identity) {
 	if slices.Contains(s.AllowedOrigins, origin) || who.Application != nil && slices.Contains(who.Application.Origins, origin) {
 		return
 	}
-	c.Response().Header.Del(fiber.HeaderAccessControlAllowOrigin)
-	c.Response().Header.Del(fiber.HeaderAccessControlExposeHeaders)
+	httpx.WithdrawOrigin(c)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -34,11 +35,11 @@ var (
 func (dashboardServer) SetRoute(c *fiber.Ctx, route string) { c.Locals(localRoute, route) }
 
 // ClientAddress implements dashboard.Server.
-func (e dashboardServer) ClientAddress(c *fiber.Ctx) string { return e.address(c) }
+func (e dashboardServer) ClientAddress(c *fiber.Ctx) string { return e.proxies.Address(c) }
 
 // Body implements dashboard.Server.
 func (dashboardServer) Body(c *fiber.Ctx) io.Reader {
-	if b := requestBody(c); b != nil {
+	if b := httpx.RequestBody(c); b != nil {
 		return b
 	}
 	return nil
@@ -58,7 +59,7 @@ func (e dashboardServer) HTTPError(ctx context.Context, err error) (status int, 
 	if fault.Is(err, fault.Internal) {
 		a.Message += " " + a.RequestID
 	}
-	return a.status, a.Message, a.headers.Get(fiber.HeaderRetryAfter)
+	return a.GetStatus(), a.Message, a.GetHeaders().Get(fiber.HeaderRetryAfter)
 }
 
 // Import implements dashboard.Files.

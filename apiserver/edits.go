@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -23,17 +24,17 @@ type updateMemoryRequest struct {
 	BucketID   *bucketID `json:"bucketId,omitempty" doc:"The bucket to move to."`
 	BucketName *string   `json:"bucketName,omitempty" doc:"The case-insensitive name of the bucket to move to. If bucketId is given as well, both must refer to the same bucket."`
 
-	AgentID        *string   `json:"agentId,omitempty" doc:"The new agentId, with memoryId only; empty removes it. At most 256 bytes."`
-	RunID          *string   `json:"runId,omitempty" doc:"The new runId, with memoryId only; empty removes it. At most 256 bytes."`
-	Tags           *[]string `json:"tags,omitempty" maxItems:"32" doc:"The new tags, with memoryId only; they replace all earlier ones."`
-	CustomMetadata *object   `json:"customMetadata,omitempty" doc:"The new metadata, with memoryId only. It replaces the earlier object; {} removes it. At most 4,096 bytes."`
+	AgentID        *string       `json:"agentId,omitempty" doc:"The new agentId, with memoryId only; empty removes it. At most 256 bytes."`
+	RunID          *string       `json:"runId,omitempty" doc:"The new runId, with memoryId only; empty removes it. At most 256 bytes."`
+	Tags           *[]string     `json:"tags,omitempty" maxItems:"32" doc:"The new tags, with memoryId only; they replace all earlier ones."`
+	CustomMetadata *httpx.Object `json:"customMetadata,omitempty" doc:"The new metadata, with memoryId only. It replaces the earlier object; {} removes it. At most 4,096 bytes."`
 }
 
 // attributes returns the changes of attributes.
 func (b updateMemoryRequest) attributes() memory.AttributeChanges {
 	c := memory.AttributeChanges{AgentID: b.AgentID, RunID: b.RunID, Tags: b.Tags}
 	if b.CustomMetadata != nil {
-		raw := b.CustomMetadata.raw()
+		raw := b.CustomMetadata.Raw()
 		c.Metadata = &raw
 	}
 	return c
@@ -148,8 +149,8 @@ var docListVersions = doc{
 
 func (s *Server) listVersions(ctx context.Context, who tenant.Identity, in *listVersionsInput) (*listVersionsOutput, error) {
 	var p params
-	count := p.integer("count", in.Count, memory.MaxVersions, 1)
-	skip := p.integer("skip", in.Skip, 0, 0)
+	count := p.Integer("count", in.Count, memory.MaxVersions, 1)
+	skip := p.Integer("skip", in.Skip, 0, 0)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}

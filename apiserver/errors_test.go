@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -26,7 +27,7 @@ func TestErrorKinds(t *testing.T) {
 		body   string
 		header string // name of one that must be there
 	}{
-		"Internal":    {errors.New("secret detail"), 500, `{"error":"` + internalError + `","code":"internal","requestId":"r-1"}`, ""},
+		"Internal":    {errors.New("secret detail"), 500, `{"error":"` + httpx.InternalError + `","code":"internal","requestId":"r-1"}`, ""},
 		"Invalid":     {fault.New(fault.Invalid, "a is wrong"), 400, `{"error":"a is wrong","code":"invalid"}`, ""},
 		"Forbidden":   {fault.New(fault.Forbidden, "quota used up"), 403, `{"error":"quota used up","code":"forbidden"}`, ""},
 		"Wrapped":     {fmt.Errorf("secret: %w", fault.New(fault.NotFound, "gone")), 404, `{"error":"gone","code":"not_found"}`, ""},
@@ -172,8 +173,9 @@ func TestDeadlineIsNotAnErrorOfTheDatabase(t *testing.T) {
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	failed := &fault.Error{Kind: fault.Unavailable, Message: tenant.DatabaseUnavailable}
-	if got := h.toHTTPError(late, failed).Message; got != requestTooLong {
-		t.Errorf("after the deadline: %q, want %q", got, requestTooLong)
+	const want = "request timed out; try again"
+	if got := h.toHTTPError(late, failed).Message; got != want {
+		t.Errorf("after the deadline: %q, want %q", got, want)
 	}
 	if got := h.toHTTPError(t.Context(), failed).Message; got != tenant.DatabaseUnavailable {
 		t.Errorf("before the deadline: %q, want %q", got, tenant.DatabaseUnavailable)

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -69,7 +70,7 @@ func (s *Server) followImport(ctx context.Context, who tenant.Identity, in *foll
 		ctx.SetHeader(fiber.HeaderContentType, eventStream)
 		ctx.SetHeader(fiber.HeaderCacheControl, "no-cache")
 		ctx.SetHeader("X-Accel-Buffering", "no") // disable buffering in nginx
-		c := fiberCtx(ctx).Context()
+		c := httpx.FiberContext(ctx).Context()
 		f.conn = c.Conn()
 		c.SetBodyStreamWriter(f.run)
 	}}, nil

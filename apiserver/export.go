@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/archive"
 	"github.com/mnemo-dev/mnemo/internal/audit"
@@ -39,7 +40,7 @@ func (s *Server) export(ctx context.Context, who tenant.Identity, _ *struct{}) (
 	if err != nil {
 		return nil, err
 	}
-	return &huma.StreamResponse{Body: func(hc huma.Context) { send(fiberCtx(hc)) }}, nil
+	return &huma.StreamResponse{Body: func(hc huma.Context) { send(httpx.FiberContext(hc)) }}, nil
 }
 
 // openExport opens a snapshot of the user's data and returns the function that
@@ -50,7 +51,7 @@ func (s *Server) openExport(ctx context.Context, who tenant.Identity) (send func
 		return nil, err
 	}
 	// The response outlives the context of the handler.
-	ctx, cancel := context.WithTimeout(tenant.WithActor(context.WithValue(s.closing, requestIDKey{}, requestIDOf(ctx)), who.Actor), s.ExportTimeout)
+	ctx, cancel := context.WithTimeout(tenant.WithActor(httpx.WithRequestID(s.closing, httpx.RequestIDOf(ctx)), who.Actor), s.ExportTimeout)
 	done := func() { cancel(); release() }
 	opening := time.AfterFunc(s.RequestTimeout, cancel)
 	snapshot, err := s.Accounts.Export(ctx, who)
@@ -78,7 +79,7 @@ func (s *Server) openAuditExport(ctx context.Context, who tenant.Identity) (send
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithValue(s.closing, requestIDKey{}, requestIDOf(ctx)), s.ExportTimeout)
+	ctx, cancel := context.WithTimeout(httpx.WithRequestID(s.closing, httpx.RequestIDOf(ctx)), s.ExportTimeout)
 	return func(c *fiber.Ctx) {
 		c.Set(fiber.HeaderContentType, mediaLines)
 		c.Set(fiber.HeaderContentDisposition, `attachment; filename="mnemo-audit.jsonl"`)
@@ -98,7 +99,7 @@ func (s *Server) stream(ctx context.Context, c *fiber.Ctx, write func(io.Writer)
 	}()
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Status(http.StatusOK)
-	c.Context().SetBodyStream(&pacedBody{PipeReader: r, conn: c.Context().Conn(), timeout: s.WriteTimeout, ctx: ctx}, -1)
+	c.Context().SetBodyStream(httpx.NewPacedBody(ctx, r, c.Context().Conn(), s.WriteTimeout), -1)
 }
 
 // writeExport writes an export until it is complete, the reader is closed or the context
@@ -112,7 +113,7 @@ func (s *Server) writeExport(ctx context.Context, w *io.PipeWriter, write func(i
 		err = buffer.Flush()
 	}
 	if err != nil {
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "export incomplete", slog.String("request_id", requestIDOf(ctx)), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "export incomplete", slog.String("request_id", httpx.RequestIDOf(ctx)), slog.Any("error", err))
 	}
 	return err
 }

@@ -244,7 +244,7 @@ func TestSlowExportsTimeOut(t *testing.T) {
 		h.begun(t, h.alice)
 		e.ends(t, h, "the client reads nothing")
 		h.eventually(t, func() string {
-			if !strings.Contains(h.log.String(), errSlowReader.Error()) {
+			if !strings.Contains(h.log.String(), "the client reads too slowly") {
 				return "the log does not say that the client is slow"
 			}
 			return ""

@@ -110,8 +110,8 @@ var docListImports = doc{
 
 func (s *Server) listImports(ctx context.Context, who tenant.Identity, in *listImportsInput) (*listImportsOutput, error) {
 	var p params
-	page := p.integer("page", in.Page, 1, 1)
-	size := p.integer("pageSize", in.PageSize, chat.DefaultPageSize, 1)
+	page := p.Integer("page", in.Page, 1, 1)
+	size := p.Integer("pageSize", in.PageSize, chat.DefaultPageSize, 1)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
+// ingestBody is the size limit of an ingested conversation, bytes.
+const ingestBody = 50 << 20
+
 type ingestInput struct {
 	Body struct {
 		Conversation        *ingestConversation `json:"conversation"`

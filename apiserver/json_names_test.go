@@ -71,7 +71,8 @@ func TestRepeatedMembersAreRefusedEverywhere(t *testing.T) {
 func TestMCPDepth(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
-	deep := strings.Repeat(`{"NOT":`, maxDepth) + `{}` + strings.Repeat(`}`, maxDepth)
+	const levels = 64
+	deep := strings.Repeat(`{"NOT":`, levels) + `{}` + strings.Repeat(`}`, levels)
 	got := h.call(t, h.alice, "POST", pathMCP, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_memories","arguments":{"query":"a","filter":`+deep+`}}}`)
 	if got.status != http.StatusBadRequest || !strings.Contains(got.body, "nested more than 64 levels deep") {
 		t.Errorf("%d %s", got.status, got.body)

@@ -4,26 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"golang.org/x/sys/unix"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/apiserver/mcp"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-const (
-	pathMCP = "/mcp"
-	// connectedCheck is the interval of checks for client disconnects.
-	connectedCheck = 200 * time.Millisecond
-)
+const pathMCP = "/mcp"
 
 // newMCP returns the Model Context Protocol endpoint.
 func (s *Server) newMCP() *mcp.Endpoint {
@@ -31,7 +23,7 @@ func (s *Server) newMCP() *mcp.Endpoint {
 		Memories: s.Memories, Chats: s.Chats, Explain: s.explain, Observe: s.metrics.observeCall, Version: s.Version,
 		Permit: func(ctx context.Context, who tenant.Identity, required tenant.Access) (tenant.Identity, error) {
 			v, err := s.permit(ctx, who)
-			if used, ok := ctx.Value(verdictKey{}).(*verdict); ok {
+			if used, ok := ctx.Value(verdictKey{}).(*httpx.Verdict); ok {
 				*used = v
 			}
 			if err == nil {
@@ -72,17 +64,17 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		if err := s.begin(ctx, who); err != nil {
 			return err
 		}
-		countBody(c)
-		body, err := readJSON(c, defaultBody)
+		httpx.CountBody(c, tenant.MemoryUseOf(ctx))
+		body, err := httpx.ReadJSON(c, defaultBody)
 		if err != nil {
 			return err
 		}
-		if at := loneSurrogate(body); at >= 0 {
-			return unpairedSurrogate(body, at)
+		if err := httpx.RejectUnpairedSurrogates(body); err != nil {
+			return err
 		}
-		waiting, stop := whileConnected(context.WithoutCancel(c.UserContext()), c.Context().Conn())
+		waiting, stop := httpx.WhileConnected(context.WithoutCancel(c.UserContext()), c.Context().Conn())
 		defer stop()
-		used := &verdict{hard: -1}
+		used := &httpx.Verdict{Limit: -1}
 		work, cancel := context.WithCancelCause(context.WithValue(tenant.WithActor(ctx, who.Actor), verdictKey{}, used))
 		defer cancel(nil)
 		defer context.AfterFunc(waiting, func() { cancel(mcp.ErrCanceled) })()
@@ -94,8 +86,8 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		copyHeaders(c, r.Header)
 		w := &response{header: http.Header{}, status: http.StatusOK}
 		endpoint.Serve(w, r, body, mcp.Caller{Identity: who, Work: work})
-		if used.hard >= 0 {
-			setRate(c, *used)
+		if used.Limit >= 0 {
+			used.SetHeaders(c)
 		}
 		return s.sendMCP(c, w)
 	}
@@ -104,7 +96,7 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 // sendMCP sends the endpoint's response.
 func (s *Server) sendMCP(c *fiber.Ctx, w *response) error {
 	if w.status >= http.StatusBadRequest && strings.HasPrefix(w.header.Get(fiber.HeaderContentType), "text/plain") {
-		return s.writeError(c, newError(w.status, strings.TrimSpace(w.body.String())))
+		return s.writeError(c, httpx.NewError(w.status, strings.TrimSpace(w.body.String())))
 	}
 	for name, values := range w.header {
 		c.Set(name, strings.Join(values, ", "))
@@ -121,36 +113,6 @@ func (s *Server) checkOrigin(c *fiber.Ctx) error {
 	}
 	return fault.New(fault.Forbidden, "origin not allowed; the administrator sets the server URL with MNEMO_URL, "+
 		"and the origins of other pages with MNEMO_ALLOWED_ORIGINS")
-}
-
-// readJSON reads a JSON body of up to limit bytes.
-func readJSON(c *fiber.Ctx, limit int64) ([]byte, error) {
-	b := requestBody(c)
-	if b == nil {
-		return nil, fault.New(fault.Invalid, "the body is required")
-	}
-	if !isJSON(c.Get(fiber.HeaderContentType)) || c.Get(fiber.HeaderContentEncoding) != "" {
-		return nil, fault.New(fault.Unsupported, "the body must be JSON (Content-Type: application/json), not compressed")
-	}
-	return readBody(b, limit)
-}
-
-// readBody reads a body of up to limit bytes.
-func readBody(b *body, limit int64) ([]byte, error) {
-	if int64(b.left) > limit {
-		return nil, tooLarge(limit)
-	}
-	raw, err := io.ReadAll(io.LimitReader(b, limit+1))
-	if limited, ok := errors.AsType[*fault.Error](err); ok {
-		return nil, limited
-	}
-	if err != nil {
-		return nil, fault.New(fault.Invalid, incompleteBody)
-	}
-	if int64(len(raw)) > limit {
-		return nil, tooLarge(limit)
-	}
-	return raw, nil
 }
 
 // copyHeaders copies the request headers, except for the token.
@@ -190,55 +152,11 @@ func (s *Server) explain(ctx context.Context, err error) string {
 	if len(a.RejectedIDs) > 0 {
 		text += ": " + strings.Join(a.RejectedIDs, ", ")
 	}
-	if after := a.headers.Get(fiber.HeaderRetryAfter); after != "" && !strings.Contains(text, "retry in") {
+	if after := a.GetHeaders().Get(fiber.HeaderRetryAfter); after != "" && !strings.Contains(text, "retry in") {
 		text += " (retry in " + after + " s)"
 	}
 	if a.RequestID != "" {
 		text += " " + a.RequestID
 	}
 	return text
-}
-
-// whileConnected returns a context that is canceled when the client disconnects,
-// which fasthttp does not detect while a handler runs.
-func whileConnected(ctx context.Context, c net.Conn) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	if ours, ok := c.(*conn); ok {
-		c = ours.Conn
-	}
-	socket, ok := c.(syscall.Conn)
-	if !ok {
-		return ctx, cancel
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return ctx, cancel
-	}
-	go func() {
-		tick := time.NewTicker(connectedCheck)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if hungUp(raw) {
-					cancel()
-					return
-				}
-			}
-		}
-	}()
-	return ctx, cancel
-}
-
-// hungUp peeks whether the peer closed the connection.
-func hungUp(raw syscall.RawConn) bool {
-	closed := false
-	err := raw.Control(func(fd uintptr) {
-		var b [1]byte
-		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		closed = n == 0 && err == nil || errors.Is(err, unix.ECONNRESET)
-	})
-	return err != nil || closed
 }

@@ -24,7 +24,7 @@ func TestMCPRate(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
 	clock := noon.Truncate(time.Minute).Add(48500 * time.Millisecond)
-	h.limiter.now = func() time.Time { return clock }
+	h.limiter.Now = func() time.Time { return clock }
 	token := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "few", User: 21}, Quota: tenant.Quota{RequestsPerMinute: 3}})
 	a := h.assistant(t, token, protocols[1])
 	if _, err := a.ListTools(t.Context(), nil); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/apiserver/mem0"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -24,7 +25,7 @@ const (
 // addMem0 registers the API of mem0. It is not in /openapi.json: its clients are those of
 // mem0, which documents it.
 func (s *Server) addMem0() {
-	endpoint := &mem0.Endpoint{Config: mem0.Config{Memories: s.Memories, Users: s.Users, ActFor: s.actFor, Decode: decodeJSON, Extractions: s.Extractions}}
+	endpoint := &mem0.Endpoint{Config: mem0.Config{Memories: s.Memories, Users: s.Users, ActFor: s.actFor, Decode: httpx.DecodeJSON, Extractions: s.Extractions}}
 	for _, r := range endpoint.Routes() {
 		s.app.Add(r.Method, pathMem0+r.Path, s.serveMem0(r))
 	}
@@ -39,7 +40,7 @@ func (s *Server) serveMem0(route mem0.Route) fiber.Handler {
 		if err != nil {
 			return s.writeError(c, s.httpError(c.UserContext(), err, mem0.FieldNames))
 		}
-		return sendJSON(c, http.StatusOK, out)
+		return httpx.SendJSON(c, http.StatusOK, out)
 	}
 }
 
@@ -49,7 +50,7 @@ func (s *Server) callMem0(c *fiber.Ctx, route mem0.Route) (any, error) {
 		return nil, err
 	}
 	v, err := s.permit(c.UserContext(), who)
-	setRate(c, v)
+	v.SetHeaders(c)
 	if err == nil {
 		err = who.Access.Require(route.Access)
 	}
@@ -71,8 +72,8 @@ func (s *Server) callMem0(c *fiber.Ctx, route mem0.Route) (any, error) {
 	}
 	var body []byte
 	if route.Body {
-		countBody(c)
-		if body, err = readJSON(c, defaultBody); err != nil {
+		httpx.CountBody(c, tenant.MemoryUseOf(ctx))
+		if body, err = httpx.ReadJSON(c, defaultBody); err != nil {
 			return nil, err
 		}
 	}

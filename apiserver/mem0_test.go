@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -60,7 +61,7 @@ func TestMem0AuthorizationOfEveryRoute(t *testing.T) {
 			if refused := got.status == 401; refused != (want == 401) || refused && !strings.Contains(got.body, `{"detail":"a valid token is required`) {
 				t.Errorf("%s with %.10q: %d %s", name, authorization, got.status, got.body)
 			}
-			if want == 0 && got.header.Get(headerRateLimit) == "" {
+			if want == 0 && got.header.Get(httpx.HeaderRateLimit) == "" {
 				t.Errorf("%s has no headers of the rate", name)
 			}
 		}

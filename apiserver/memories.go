@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
@@ -18,13 +19,13 @@ import (
 
 type createMemoryInput struct {
 	Body struct {
-		Text           string    `json:"text" minLength:"1" maxLength:"32768" doc:"The text to store verbatim. Start it with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. At most 32,768 bytes."`
-		BucketID       *bucketID `json:"bucketId,omitempty" doc:"The bucket of the memory; defaults to the user's default bucket."`
-		Source         *string   `json:"source,omitempty" maxLength:"200" doc:"The name of the client."`
-		AgentID        *string   `json:"agentId,omitempty" doc:"The assistant that stores it, at most 256 bytes."`
-		RunID          *string   `json:"runId,omitempty" doc:"The session or run in which it is stored, at most 256 bytes."`
-		Tags           []string  `json:"tags,omitempty" maxItems:"32" doc:"At most 32 tags of 1 to 64 characters. Order and duplicates do not matter."`
-		CustomMetadata *object   `json:"customMetadata,omitempty" doc:"Any JSON object of at most 4,096 bytes. It counts toward the storage quota. Filters select by its members as metadata.<key>."`
+		Text           string        `json:"text" minLength:"1" maxLength:"32768" doc:"The text to store verbatim. Start it with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. At most 32,768 bytes."`
+		BucketID       *bucketID     `json:"bucketId,omitempty" doc:"The bucket of the memory; defaults to the user's default bucket."`
+		Source         *string       `json:"source,omitempty" maxLength:"200" doc:"The name of the client."`
+		AgentID        *string       `json:"agentId,omitempty" doc:"The assistant that stores it, at most 256 bytes."`
+		RunID          *string       `json:"runId,omitempty" doc:"The session or run in which it is stored, at most 256 bytes."`
+		Tags           []string      `json:"tags,omitempty" maxItems:"32" doc:"At most 32 tags of 1 to 64 characters. Order and duplicates do not matter."`
+		CustomMetadata *httpx.Object `json:"customMetadata,omitempty" doc:"Any JSON object of at most 4,096 bytes. It counts toward the storage quota. Filters select by its members as metadata.<key>."`
 	} `nameHint:"CreateMemoryRequest"`
 }
 
@@ -64,7 +65,7 @@ func (s *Server) createMemory(ctx context.Context, who tenant.Identity, in *crea
 	var p params
 	bucket := value(in.Body.BucketID, bucketID{}).value(&p.Fields, "bucketId")
 	input := memory.CreateInput{Text: in.Body.Text, Bucket: bucket, Source: value(in.Body.Source, ""), Request: requestOf(ctx),
-		Attributes: memory.Attributes{AgentID: value(in.Body.AgentID, ""), RunID: value(in.Body.RunID, ""), Tags: in.Body.Tags, Metadata: in.Body.CustomMetadata.raw()}}
+		Attributes: memory.Attributes{AgentID: value(in.Body.AgentID, ""), RunID: value(in.Body.RunID, ""), Tags: in.Body.Tags, Metadata: in.Body.CustomMetadata.Raw()}}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
 	}
@@ -162,13 +163,13 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 	var p params
 	input := memory.ListInput{
 		Bucket: bucketID{strings.TrimSpace(in.BucketID)}.value(&p.Fields, "bucketId"),
-		Count:  p.integer("count", in.Count, memory.DefaultCount, 1),
-		All:    p.boolean("all", in.All),
-		Newest: p.boolean("latest", in.Latest),
+		Count:  p.Integer("count", in.Count, memory.DefaultCount, 1),
+		All:    p.Boolean("all", in.All),
+		Newest: p.Boolean("latest", in.Latest),
 		Query:  in.Query,
-		Skip:   p.integer("skip", in.Skip, 0, 0),
+		Skip:   p.Integer("skip", in.Skip, 0, 0),
 
-		MinScore: p.score("minScore", in.MinScore),
+		MinScore: p.Score("minScore", in.MinScore),
 		AsOf:     p.to("asOf", in.AsOf),
 		Where:    filter.Parse(&p.Fields, "filter", []byte(in.Filter)),
 	}
@@ -301,7 +302,7 @@ func (s *Server) deleteMemories(ctx context.Context, who tenant.Identity, in *de
 	}
 	if done.Cause != nil {
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "bulk delete incomplete",
-			slog.String("request_id", requestIDOf(ctx)), slog.Any("error", done.Cause))
+			slog.String("request_id", httpx.RequestIDOf(ctx)), slog.Any("error", done.Cause))
 	}
 	out := deletedMemoriesBody{Message: "Memories deleted", DeletedCount: done.Deleted, Errors: make([]bulkErrorBody, len(done.Errors))}
 	for i, e := range done.Errors {

@@ -5,11 +5,11 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/exactjson"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
@@ -67,7 +67,7 @@ func (s *Server) challenge(c *fiber.Ctx, err error) error {
 		if c.Get(fiber.HeaderAuthorization) != "" {
 			value += `, error="invalid_token"`
 		}
-		a.headers.Set(fiber.HeaderWWWAuthenticate, value)
+		a.GetHeaders().Set(fiber.HeaderWWWAuthenticate, value)
 	}
 	return s.writeError(c, a)
 }
@@ -88,10 +88,9 @@ func (s *Server) oauthHandler(route string, handle fiber.Handler) fiber.Handler 
 			}
 		} else {
 			a := s.toHTTPError(c.UserContext(), err)
-			for name, values := range a.headers {
-				c.Set(name, strings.Join(values, ", "))
-			}
-			oerr, status = &oauth.Error{Code: codeOf(a.status), Description: a.Message}, a.status
+			a.SetHeaders(c)
+			status = a.GetStatus()
+			oerr = &oauth.Error{Code: codeOf(status), Description: a.Message}
 		}
 		return c.Status(status).JSON(map[string]string{"error": oerr.Code, "error_description": oerr.Description})
 	}
@@ -122,7 +121,7 @@ type registration struct {
 
 // registerClient handles POST /register (RFC 7591).
 func (s *Server) registerClient(c *fiber.Ctx) error {
-	raw, err := readJSON(c, maxOAuth)
+	raw, err := httpx.ReadJSON(c, maxOAuth)
 	if err != nil {
 		return err
 	}
@@ -130,7 +129,7 @@ func (s *Server) registerClient(c *fiber.Ctx) error {
 	if err := exactjson.Unmarshal(raw, &r); err != nil {
 		return &oauth.Error{Code: oauth.InvalidMetadata, Description: "the body must be a JSON object of client metadata (RFC 7591)"}
 	}
-	client, err := s.OAuth.Register(c.UserContext(), oauth.Registration(r), s.address(c))
+	client, err := s.OAuth.Register(c.UserContext(), oauth.Registration(r), s.proxies.Address(c))
 	if err != nil {
 		return err
 	}
@@ -191,7 +190,7 @@ func (s *Server) authorizeHolder(c *fiber.Ctx, form url.Values) error {
 		return nil
 	}
 	v, err := s.permit(c.UserContext(), who)
-	setRate(c, v)
+	v.SetHeaders(c)
 	return err
 }
 
@@ -217,11 +216,11 @@ func readForm(c *fiber.Ctx) (url.Values, error) {
 	if err != nil || kind != fiber.MIMEApplicationForm {
 		return nil, fault.New(fault.Unsupported, "the body must be %s", fiber.MIMEApplicationForm)
 	}
-	b := requestBody(c)
+	b := httpx.RequestBody(c)
 	if b == nil {
 		return nil, fault.New(fault.Invalid, "the body is required")
 	}
-	raw, err := readBody(b, maxOAuth)
+	raw, err := b.ReadAll(maxOAuth)
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/apiserver/reference"
 )
 
@@ -85,7 +85,7 @@ func finishOpenAPI(o *huma.OpenAPI) {
 	o.Components.Headers = sharedHeaders()
 	o.Components.Responses = sharedResponses(o.Components.Schemas)
 	for _, item := range o.Paths {
-		for _, op := range operations(item) {
+		for _, op := range httpx.Operations(item) {
 			addSuccesses(op)
 			delete(op.Responses, strconv.Itoa(http.StatusUnprocessableEntity))
 			delete(op.Responses, "default")
@@ -122,12 +122,6 @@ func finishRequest(s *huma.Schema, all huma.Registry) {
 	}
 }
 
-// operations returns the operations of a path.
-func operations(item *huma.PathItem) []*huma.Operation {
-	all := []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete}
-	return slices.DeleteFunc(all, func(op *huma.Operation) bool { return op == nil })
-}
-
 func finishOperation(op *huma.Operation, shared map[string]*huma.Response) {
 	if form, ok := op.Metadata[metaForm].(*huma.Schema); ok {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{formData: {Schema: form}}}
@@ -156,7 +150,7 @@ func finishOperation(op *huma.Operation, shared map[string]*huma.Response) {
 		default:
 			finishResponse(r, status, op)
 			if message := cmp.Or(examples[status], commonErrorExamples[status]); message != "" {
-				r.Content[fiber.MIMEApplicationJSON].Example = map[string]any{"error": message, "code": statusCodes[status]}
+				r.Content[fiber.MIMEApplicationJSON].Example = map[string]any{"error": message, "code": httpx.StatusCode(status)}
 			}
 		}
 	}

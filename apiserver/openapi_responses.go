@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -21,7 +22,7 @@ var errorResponses = map[int]sharedResponse{
 	http.StatusForbidden: {"Forbidden", "The tenant is suspended, or a quota is exceeded.",
 		tenant.ErrSuspended.Error()},
 	http.StatusRequestTimeout: {"TooSlow", "The request timed out.",
-		requestTimeout},
+		httpx.RequestTimeout},
 	http.StatusRequestEntityTooLarge: {"TooLarge", "The body is too large.",
 		"the body must be at most 1048576 bytes"},
 	http.StatusUnsupportedMediaType: {"UnsupportedType", "The media type of the body is not supported.",
@@ -29,9 +30,9 @@ var errorResponses = map[int]sharedResponse{
 	http.StatusTooManyRequests: {"TooManyRequests", "The tenant exceeded its request rate limit.",
 		"request rate limit exceeded (600 per minute); retry in 12 s"},
 	http.StatusRequestHeaderFieldsTooLarge: {"HeadersTooLarge", "The URL and headers are too long.",
-		headersTooLarge},
+		httpx.HeadersTooLarge},
 	http.StatusInternalServerError: {"Internal", "Internal error; the server log contains the requestId.",
-		internalError},
+		httpx.InternalError},
 	http.StatusServiceUnavailable: {"Unavailable", "A dependency is unavailable; retry later.",
 		tenant.DatabaseUnavailable},
 }
@@ -47,7 +48,7 @@ var commonErrorExamples = map[int]string{
 func sharedResponses(schemas huma.Registry) map[string]*huma.Response {
 	out := map[string]*huma.Response{}
 	for status, a := range errorResponses {
-		example := map[string]any{"error": a.example, "code": statusCodes[status]}
+		example := map[string]any{"error": a.example, "code": httpx.StatusCode(status)}
 		if status == http.StatusInternalServerError {
 			example["requestId"] = "5e0c8b1e-6b1f-4a35-9d4e-0f5a4b1c7d22"
 		}
@@ -58,7 +59,7 @@ func sharedResponses(schemas huma.Registry) map[string]*huma.Response {
 		out[a.name] = &huma.Response{
 			Description: a.description, Headers: headers,
 			Content: map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {
-				Schema: schemas.Schema(reflect.TypeFor[Error](), true, ""), Example: example,
+				Schema: schemas.Schema(reflect.TypeFor[httpx.Error](), true, ""), Example: example,
 			}},
 		}
 	}
@@ -75,12 +76,12 @@ func withoutRate(r *huma.Response) *huma.Response {
 	return &out
 }
 
-var rateHeaders = []string{headerRateLimit, headerRateRemaining, headerRateReset}
+var rateHeaders = []string{httpx.HeaderRateLimit, httpx.HeaderRateRemaining, httpx.HeaderRateReset}
 
 // headersOf returns the names of the headers of responses with a status, on a
 // route with or without a token.
 func headersOf(status int, token bool) []string {
-	names := []string{headerRequestID}
+	names := []string{httpx.HeaderRequestID}
 	switch status {
 	case http.StatusUnauthorized:
 		names = append(names, fiber.HeaderWWWAuthenticate)
@@ -103,12 +104,12 @@ func sharedHeaders() map[string]*huma.Header {
 		return &huma.Header{Description: description, Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: &least}}
 	}
 	return map[string]*huma.Header{
-		headerRequestID:             text("Identifies the request in the server log."),
+		httpx.HeaderRequestID:       text("Identifies the request in the server log."),
 		fiber.HeaderWWWAuthenticate: text("The authentication scheme, Bearer."),
 		fiber.HeaderRetryAfter:      number("Seconds to wait before retrying."),
-		headerRateLimit:             number("Requests per minute allowed for the tenant. The RateLimit headers are on every response to a counted request."),
-		headerRateRemaining:         number("Approximate number of requests left in this minute."),
-		headerRateReset:             number("Seconds until the next minute begins."),
+		httpx.HeaderRateLimit:       number("Requests per minute allowed for the tenant. The RateLimit headers are on every response to a counted request."),
+		httpx.HeaderRateRemaining:   number("Approximate number of requests left in this minute."),
+		httpx.HeaderRateReset:       number("Seconds until the next minute begins."),
 	}
 }
 

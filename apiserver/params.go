@@ -1,16 +1,12 @@
 package apiserver
 
 import (
-	"errors"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
@@ -18,50 +14,8 @@ import (
 // params parses query parameters and collects their errors. An empty parameter
 // counts as absent.
 type params struct {
-	fault.Fields
+	httpx.Params
 	zone *time.Location // of times without a zone; nil for UTC
-}
-
-// integer parses a whole number of at least minimum. Numbers out of range become
-// the largest int32.
-func (p *params) integer(name, text string, fallback, minimum int) int {
-	if text == "" {
-		return fallback
-	}
-	n, err := strconv.ParseInt(text, 10, 32)
-	switch {
-	case errors.Is(err, strconv.ErrRange) && n > 0:
-		return math.MaxInt32
-	case err != nil || n < int64(minimum):
-		p.Add(name, "must be an integer of at least %d", minimum)
-		return fallback
-	}
-	return int(n)
-}
-
-// score parses a number from 0 to 1, nil if absent.
-func (p *params) score(name, text string) *float64 {
-	if text == "" {
-		return nil
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(n >= 0 && n <= 1) {
-		p.Add(name, "must be a number from 0 to 1")
-		return nil
-	}
-	return &n
-}
-
-// boolean parses true, false, 1 or 0.
-func (p *params) boolean(name, text string) bool {
-	switch strings.ToLower(text) {
-	case "true", "1":
-		return true
-	case "", "false", "0":
-	default:
-		p.Add(name, "must be true, false, 1 or 0")
-	}
-	return false
 }
 
 // timeZone parses the name of the zone of from and to, and returns the zone.

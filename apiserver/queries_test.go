@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
@@ -48,7 +49,7 @@ func TestQueriesOverTheLimitAreRefusedBeforeWork(t *testing.T) {
 		}
 	}
 	for path, item := range x.api.OpenAPI().Paths {
-		for _, op := range operations(item) {
+		for _, op := range httpx.Operations(item) {
 			if route := op.Method + " " + path; hasQuery(x.api.OpenAPI().Components.Schemas, op) && !searched[route] {
 				t.Errorf("no case of %s has a query", route)
 			}

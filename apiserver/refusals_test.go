@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -62,7 +63,7 @@ func TestRequestsCoverEveryRoute(t *testing.T) {
 		covered[op.OperationID] = true
 	}
 	for path, item := range h.api.OpenAPI().Paths {
-		for _, op := range operations(item) {
+		for _, op := range httpx.Operations(item) {
 			if len(op.Security) > 0 && !covered[op.OperationID] {
 				t.Errorf("%s %s is in no test", op.Method, path)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -59,17 +60,17 @@ func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 		}
 	}
 	required := d.requires(method)
-	op.Middlewares = huma.Middlewares{setRoute, s.authenticate, s.limitRate, s.checkAccess(required), warnOfUnknownParameters}
+	op.Middlewares = huma.Middlewares{setRoute, s.authenticate, s.limitRate, s.checkAccess(required), httpx.WarnOfUnknownParameters}
 	op.Description = strings.TrimSpace(op.Description + "\n\n" + scopeText(required))
 	switch {
 	case d.form != nil:
 		op.Middlewares = append(op.Middlewares, s.formBody)
 	case d.request != nil:
-		op.Middlewares = append(op.Middlewares, s.jsonBody)
+		op.Middlewares = append(op.Middlewares, s.jsonBody())
 	}
-	body := bodyType[I]()
+	body := httpx.BodyType[I]()
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
-		warnOfUnknown(ctx, body)
+		httpx.WarnOfUnknown(ctx, body)
 		who, ok := ctx.Value(identityKey{}).(tenant.Identity)
 		if !ok {
 			return nil, s.toHTTPError(ctx, errors.New("handler reached without an identity"))
@@ -118,6 +119,15 @@ func addPublic[O any](s *Server, method, path string, d doc, h func(ctx context.
 	})
 }
 
+// defaultBody is the default size limit of a body, bytes.
+const defaultBody = 1 << 20
+
+// jsonBody is the middleware of routes with a JSON body.
+func (s *Server) jsonBody() func(huma.Context, func(huma.Context)) {
+	memory := func(ctx context.Context) httpx.MemoryCounter { return tenant.MemoryUseOf(ctx) }
+	return httpx.JSONBody(memory, s.abort)
+}
+
 // bodyErrors are the error statuses of routes with a body.
 var bodyErrors = []int{
 	http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
@@ -125,7 +135,7 @@ var bodyErrors = []int{
 
 // operation returns the huma operation of the route. huma's validation is off,
 // because its messages are less precise and its schemas stricter than the
-// contract; json.go and params.go validate instead.
+// contract; httpx.DecodeJSON and params validate instead.
 func (d doc) operation(method, path string) huma.Operation {
 	op := huma.Operation{
 		OperationID: d.id, Method: method, Path: path, Tags: []string{d.tag},
@@ -139,8 +149,7 @@ func (d doc) operation(method, path string) huma.Operation {
 	}
 	op.Metadata[metaSuccesses] = d.successes
 	if d.idempotency != "" {
-		op.Metadata[metaRoute] = d.idempotency
-		op.Parameters = append(slices.Clone(op.Parameters), idempotencyParam())
+		httpx.SupportIdempotency(&op, d.idempotency)
 		if !slices.Contains(op.Errors, http.StatusConflict) {
 			op.Errors = append(op.Errors, http.StatusConflict)
 		}

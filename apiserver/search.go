@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -12,17 +13,17 @@ import (
 
 type searchInput struct {
 	Body struct {
-		Query         string   `json:"query" minLength:"1" maxLength:"8192" doc:"A search query in natural language. At most 8,192 bytes."`
-		Limit         *integer `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of passages; default 20."`
-		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude."`
-		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4. The farthest are omitted if their texts have more than 256 KiB together."`
-		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Do not sort the results again with the reranker, if one is configured."`
-		MinScore      *float64 `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Applies to ranking fused. Not applied while the embedding model is unavailable: scores are not comparable then."`
-		Ranking       *string  `json:"ranking,omitempty" enum:"fused,lexical,dense" doc:"How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense)."`
-		AsOf          *string  `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only messages written until then; a date includes the whole day."`
-		DateFrom      *string  `json:"dateFrom,omitempty" doc:"Only conversations created at or after this ISO 8601 date or time."`
-		DateTo        *string  `json:"dateTo,omitempty" doc:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
-		TimeZone      *string  `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC."`
+		Query         string         `json:"query" minLength:"1" maxLength:"8192" doc:"A search query in natural language. At most 8,192 bytes."`
+		Limit         *httpx.Integer `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of passages; default 20."`
+		Provider      *string        `json:"provider,omitempty" doc:"The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude."`
+		ContextChunks *httpx.Integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4. The farthest are omitted if their texts have more than 256 KiB together."`
+		SkipRerank    *bool          `json:"skipRerank,omitempty" doc:"Do not sort the results again with the reranker, if one is configured."`
+		MinScore      *float64       `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Applies to ranking fused. Not applied while the embedding model is unavailable: scores are not comparable then."`
+		Ranking       *string        `json:"ranking,omitempty" enum:"fused,lexical,dense" doc:"How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense)."`
+		AsOf          *string        `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only messages written until then; a date includes the whole day."`
+		DateFrom      *string        `json:"dateFrom,omitempty" doc:"Only conversations created at or after this ISO 8601 date or time."`
+		DateTo        *string        `json:"dateTo,omitempty" doc:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
+		TimeZone      *string        `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC."`
 	} `nameHint:"SearchRequest"`
 }
 

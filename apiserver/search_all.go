@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
@@ -18,14 +19,14 @@ func (s *Server) both() search.Service {
 
 type searchAllInput struct {
 	Body struct {
-		Query         string        `json:"query" minLength:"1" maxLength:"8192" doc:"A search query in natural language. At most 8,192 bytes."`
-		Include       []search.Kind `json:"include,omitempty" enum:"memories,chats" doc:"What to search; default both, or only memories with a filter."`
-		Filter        *object       `json:"filter,omitempty" doc:"Only memories that match this filter. Conversations have none of its fields, so include must not contain chats."`
-		Limit         *integer      `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of results; default 20."`
-		ContextChunks *integer      `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side of a passage; default 4. The farthest are omitted if their texts have more than 256 KiB together."`
-		AsOf          *string       `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only memories stored and messages written until then; a date includes the whole day."`
-		MinScore      *float64      `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then."`
-		TimeZone      *string       `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. Dates in filter are in UTC."`
+		Query         string         `json:"query" minLength:"1" maxLength:"8192" doc:"A search query in natural language. At most 8,192 bytes."`
+		Include       []search.Kind  `json:"include,omitempty" enum:"memories,chats" doc:"What to search; default both, or only memories with a filter."`
+		Filter        *httpx.Object  `json:"filter,omitempty" doc:"Only memories that match this filter. Conversations have none of its fields, so include must not contain chats."`
+		Limit         *httpx.Integer `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of results; default 20."`
+		ContextChunks *httpx.Integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side of a passage; default 4. The farthest are omitted if their texts have more than 256 KiB together."`
+		AsOf          *string        `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only memories stored and messages written until then; a date includes the whole day."`
+		MinScore      *float64       `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all. Not applied while the embedding model is unavailable: scores are not comparable then."`
+		TimeZone      *string        `json:"timeZone,omitempty" doc:"The user's IANA time zone, such as Europe/Berlin, of times mentioned in a query, such as today or last May, and of dates and times without a zone; default UTC. Dates in filter are in UTC."`
 	} `nameHint:"SearchAllRequest"`
 }
 
@@ -69,7 +70,7 @@ func (s *Server) searchAll(ctx context.Context, who tenant.Identity, in *searchA
 	input := search.Input{
 		Query: in.Body.Query, Include: in.Body.Include, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
 		Around: int(value(in.Body.ContextChunks, chat.DefaultAround)), MinScore: in.Body.MinScore,
-		AsOf: p.to("asOf", value(in.Body.AsOf, "")), Zone: zone, Where: filter.Parse(&p.Fields, "filter", in.Body.Filter.raw()),
+		AsOf: p.to("asOf", value(in.Body.AsOf, "")), Zone: zone, Where: filter.Parse(&p.Fields, "filter", in.Body.Filter.Raw()),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/apiserver/mem0"
 	"github.com/mnemo-dev/mnemo/apiserver/reference"
 	"github.com/mnemo-dev/mnemo/internal/account"
@@ -105,21 +106,20 @@ type Server struct {
 	app     *fiber.App
 	api     huma.API
 	metrics *metrics
-	limiter *limiter
-	conns   *conns
+	limiter *httpx.Limiter[tenant.RateLimited]
+	proxies *httpx.Proxies
+	conns   *httpx.Conns
 	memory  *tenant.Budget
-	turns   *turns
+	turns   *httpx.Turns[turnKey]
 	// bulkTurns are those of requests with a large body, which also need one of turns.
-	bulkTurns *turns
+	bulkTurns *httpx.Turns[turnKey]
 	origin    allowedOrigins
 	// stopping is closed when Shutdown begins, to end event streams.
 	stopping chan struct{}
 	exports  *exports
-	// warnedOfProxy limits the warning of a proxy that is not trusted to one.
-	warnedOfProxy sync.Once
-	feeds         *feeds
-	closing       context.Context // of responses that outlive their handlers
-	close         func()
+	feeds    *feeds
+	closing  context.Context // of responses that outlive their handlers
+	close    func()
 
 	mu        sync.Mutex
 	stopped   bool
@@ -138,9 +138,10 @@ func New(c Config) *Server {
 	c.ExportTimeout = cmp.Or(c.ExportTimeout, time.Hour)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
 	s := &Server{Config: c.revoking(), metrics: newMetrics(c.Registry, c.Cache), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
-	s.conns = newConns(c.Registry, s.trusts)
+	s.proxies = &httpx.Proxies{Trusted: c.TrustedProxies, Log: c.Log}
+	s.conns = httpx.NewConns(c.Registry, s.proxies)
 	s.memory = newMemory()
-	s.turns, s.bulkTurns = newTurns(maxUserRequests), newTurns(maxUserBulk)
+	s.turns, s.bulkTurns = httpx.NewTurns[turnKey](maxUserRequests), httpx.NewTurns[turnKey](maxUserBulk)
 	s.exports = newExports()
 	s.feeds = newFeeds(c.Imports)
 	s.closing, s.close = context.WithCancel(context.Background())
@@ -153,7 +154,7 @@ func New(c Config) *Server {
 		UnescapePath:          true,
 		DisableStartupMessage: true,
 		// Bodies are read after authentication, up to the limit of their route;
-		// see body.go.
+		// see httpx.Body.
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               16 << 10, // the request line and headers
@@ -161,9 +162,7 @@ func New(c Config) *Server {
 		WriteTimeout:                 c.WriteTimeout,
 		IdleTimeout:                  c.IdleTimeout,
 	})
-	s.app.Server().Handler = restoreLength(s.rejectUnknownMethods(s.app.Server().Handler))
-	s.app.Server().HeaderReceived = s.deferBody
-	s.app.Server().ErrorHandler = closeAfter(s.app.Server().ErrorHandler)
+	httpx.Prepare(s.app.Server(), c.ReadTimeout, s.allowedMethods)
 	s.app.Use(s.middleware)
 	s.api = humafiber.New(s.app, apiConfig())
 	s.routes()
@@ -178,13 +177,13 @@ func New(c Config) *Server {
 // apiConfig configures huma for the contract: its error and array formats, and
 // none of huma's own routes and links.
 func apiConfig() huma.Config {
-	configureHuma()
+	httpx.ConfigureHuma()
 	c := huma.DefaultConfig("Mnemo", "1.0.0")
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.CreateHooks = nil // they add $schema to responses
 	c.AllowAdditionalPropertiesByDefault = true
 	c.Formats = map[string]huma.Format{
-		"application/json": {Marshal: marshal, Unmarshal: decodeJSON},
+		"application/json": {Marshal: marshal, Unmarshal: httpx.DecodeJSON},
 	}
 	c.Info.Description = apiDescription
 	c.Info.License = &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"}
@@ -204,21 +203,12 @@ func schemaName(t reflect.Type, hint string) string {
 	return strings.TrimSuffix(huma.DefaultSchemaNamer(t, hint), "Body")
 }
 
-// configureHuma sets huma's package variables, once.
-var configureHuma = sync.OnceFunc(func() {
-	huma.DefaultArrayNullable = false
-	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
-		return humaError(nil, status, msg, errs...)
-	}
-	huma.NewErrorWithContext = humaError
-})
-
 // Serve accepts connections on the listener until Shutdown, then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.addListener(l) {
 		return nil
 	}
-	if err := s.app.Listener(listener{l, s.conns}); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := s.app.Listener(s.conns.Listener(l)); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serve HTTP: %w", err)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 )
 
 const ingestText = `{"conversation":{"id":"x-1","title":"Trains","createdAt":"2025-05-09T12:00:00Z","messages":[` +
@@ -118,7 +120,7 @@ func (h *testServer) operation(method, path string) *huma.Operation {
 		if !regexp.MustCompile(form).MatchString(path) {
 			continue
 		}
-		for _, op := range operations(item) {
+		for _, op := range httpx.Operations(item) {
 			if op.Method == method {
 				return op
 			}

@@ -36,7 +36,7 @@ func TestStoreErrors(t *testing.T) {
 func TestEveryRouteCountsTowardTheRateLimit(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
-	h.limiter.now = func() time.Time { return noon }
+	h.limiter.Now = func() time.Time { return noon }
 	token := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "few", User: 31}, Quota: tenant.Quota{RequestsPerMinute: 1}})
 	h.ok(t, token, "GET", "/api/buckets", "")
 	for _, r := range requests {

@@ -3,17 +3,15 @@ package apiserver
 import (
 	"context"
 	"errors"
-	"io"
 	"mime"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"regexp"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
@@ -25,15 +23,7 @@ const (
 	defaultImportFile = 4 << 30
 	// formOverhead is the size allowed for the rest of the form, bytes.
 	formOverhead = 1 << 20
-	// uploadIdleTimeout is how long a client may send nothing. There is no limit on
-	// the duration of an upload.
-	uploadIdleTimeout = 30 * time.Second
-	// uploadRateWindow is the time of waiting for a client over which its upload must
-	// average minUploadRate, bytes per second. The chunks of a file thus arrive before the
-	// upload expires, even over a slow connection.
-	uploadRateWindow = time.Minute
-	minUploadRate    = 8 << 10
-	formData         = "multipart/form-data"
+	formData     = "multipart/form-data"
 	// maxField is the length limit of a field other than the file, bytes.
 	maxField = 1000
 	// maxFileName is the length limit of the stored name of a file, bytes.
@@ -94,14 +84,14 @@ type formKey struct{}
 // formBody is the huma middleware of routes with a file upload. It rejects other
 // media types and oversized bodies before reading them.
 func (s *Server) formBody(ctx huma.Context, next func(huma.Context)) {
-	c := fiberCtx(ctx)
+	c := httpx.FiberContext(ctx)
 	parts, err := s.formParts(c)
 	if err != nil {
 		s.abort(ctx, err)
 		return
 	}
 	// The boundary differs between requests, so the parts are hashed instead of the body.
-	keyed, _, err := withIdempotencyKey(ctx, requestBody(c))
+	keyed, _, err := httpx.WithIdempotencyKey(ctx, httpx.RequestBody(c))
 	if err != nil {
 		s.abort(ctx, err)
 		return
@@ -111,7 +101,7 @@ func (s *Server) formBody(ctx huma.Context, next func(huma.Context)) {
 
 // formParts returns the parts of a multipart request.
 func (s *Server) formParts(c *fiber.Ctx) (*multipart.Reader, error) {
-	b := requestBody(c)
+	b := httpx.RequestBody(c)
 	if b == nil {
 		return nil, fault.New(fault.Invalid, "the body is required and must be multipart/form-data with the export in the field file")
 	}
@@ -119,45 +109,10 @@ func (s *Server) formParts(c *fiber.Ctx) (*multipart.Reader, error) {
 	if err != nil || kind != formData || params["boundary"] == "" || c.Get(fiber.HeaderContentEncoding) != "" {
 		return nil, fault.New(fault.Unsupported, "the body must be multipart/form-data with a boundary, not compressed")
 	}
-	if int64(b.left) > s.ImportFile+formOverhead {
+	if b.Exceeds(s.ImportFile + formOverhead) {
 		return nil, uploadTooLarge(s.ImportFile)
 	}
-	return multipart.NewReader(&uploadReader{r: b, conn: c.Context().Conn(), now: time.Now}, params["boundary"]), nil
-}
-
-// errSlowUpload is the error for an upload below the minimum rate.
-var errSlowUpload error = fault.New(fault.Invalid, "the upload is too slow: at least %d KiB/s are required, on average over a minute", minUploadRate>>10)
-
-// uploadReader extends the read deadline with every read after the first, and fails below the minimum rate.
-// The time in which the server stores what it has read does not count.
-type uploadReader struct {
-	r        io.Reader
-	conn     net.Conn
-	now      func() time.Time
-	waited   time.Duration // in reads since the last check of the rate
-	received int64         // bytes meanwhile
-	begun    bool
-}
-
-func (u *uploadReader) Read(b []byte) (int, error) {
-	begin := u.now()
-	if u.begun {
-		if err := u.conn.SetReadDeadline(begin.Add(uploadIdleTimeout)); err != nil {
-			return 0, err
-		}
-	}
-	u.begun = true
-	n, err := u.r.Read(b)
-	u.waited += u.now().Sub(begin)
-	u.received += int64(n)
-	if err != nil || u.waited < uploadRateWindow {
-		return n, err
-	}
-	if float64(u.received) < minUploadRate*u.waited.Seconds() {
-		return 0, errSlowUpload
-	}
-	u.waited, u.received = 0, 0
-	return n, nil
+	return multipart.NewReader(httpx.NewUploadReader(b, c.Context().Conn()), params["boundary"]), nil
 }
 
 func (s *Server) importFile(ctx context.Context, who tenant.Identity, _ *struct{}) (*importFileOutput, error) {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
@@ -164,14 +165,14 @@ func readField(part *multipart.Part) (string, error) {
 
 // request returns the idempotency record of the request.
 func (f *importForm) request(ctx context.Context) tenant.Request {
-	r, ok := ctx.Value(idempotencyKey{}).(*idempotentRequest)
-	if !ok {
+	r := httpx.IdempotentRequestOf(ctx)
+	if r == nil {
 		return tenant.Request{}
 	}
-	_, _ = r.body.Write(f.sums) // a hash never returns an error
-	_, _ = r.body.Write([]byte(f.options.Platform))
+	_, _ = r.Body.Write(f.sums) // a hash never returns an error
+	_, _ = r.Body.Write([]byte(f.options.Platform))
 	if f.options.SkipInvalid {
-		_, _ = r.body.Write([]byte("+"))
+		_, _ = r.Body.Write([]byte("+"))
 	}
 	return requestOf(ctx)
 }
@@ -179,8 +180,8 @@ func (f *importForm) request(ctx context.Context) tenant.Request {
 // brokenForm returns the error for a truncated or invalid form, or one that arrives too
 // slowly; nil for nil.
 func brokenForm(err error) error {
-	if errors.Is(err, errSlowUpload) {
-		return errSlowUpload
+	if errors.Is(err, httpx.ErrSlowUpload) {
+		return httpx.ErrSlowUpload
 	}
 	return fault.Wrap(fault.Invalid, err, "incomplete or invalid form: the body must be multipart/form-data with the export in the field file")
 }

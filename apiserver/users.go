@@ -51,7 +51,7 @@ var docListUsers = doc{
 
 func (s *Server) listUsers(ctx context.Context, who tenant.Identity, in *listUsersInput) (*listUsersOutput, error) {
 	var p params
-	count := min(p.integer("count", in.Count, 100, 1), maxUserPage)
+	count := min(p.Integer("count", in.Count, 100, 1), maxUserPage)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}

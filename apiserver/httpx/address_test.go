@@ -1,6 +1,7 @@
-package apiserver
+package httpx
 
 import (
+	"bytes"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -33,8 +34,8 @@ func TestAddress(t *testing.T) {
 		for _, line := range tt.forwarded {
 			c.Request().Header.Add("X-Forwarded-For", line)
 		}
-		s := &Server{Config: Config{TrustedProxies: tt.trusted, Log: slog.New(slog.DiscardHandler)}}
-		if got := s.address(c); got != tt.want {
+		p := &Proxies{Trusted: tt.trusted, Log: slog.New(slog.DiscardHandler)}
+		if got := p.Address(c); got != tt.want {
 			t.Errorf("%s: address %s, want %s", name, got, tt.want)
 		}
 		app.ReleaseCtx(c)
@@ -55,13 +56,13 @@ func TestUntrustedProxyIsReportedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var log journal
-			s := &Server{Config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix(tt.trusted)}, Log: slog.New(slog.NewTextHandler(&log, nil))}}
+			var log bytes.Buffer
+			p := &Proxies{Trusted: []netip.Prefix{netip.MustParsePrefix(tt.trusted)}, Log: slog.New(slog.NewTextHandler(&log, nil))}
 			app := fiber.New()
 			for range 2 {
 				c := app.AcquireCtx(&fasthttp.RequestCtx{}) // from 0.0.0.0
 				c.Request().Header.Set(tt.header, "192.0.2.1")
-				s.address(c)
+				p.Address(c)
 				app.ReleaseCtx(c)
 			}
 			if got := strings.Count(log.String(), "api.trustedProxies (MNEMO_TRUSTED_PROXIES)"); got != tt.want {

@@ -1,29 +1,41 @@
-package apiserver
+package httpx
 
 import (
 	"bytes"
+	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gofiber/fiber/v2"
 )
 
-// address returns the client address of a request: the last address in
+// Proxies are the proxies whose X-Forwarded-For is trusted.
+type Proxies struct {
+	Trusted []netip.Prefix
+	Log     *slog.Logger
+
+	// warned limits the warning of a proxy that is not trusted to one.
+	warned sync.Once
+}
+
+// Address returns the client address of a request: the last address in
 // X-Forwarded-For that is not a trusted proxy. For IPv6 it is the /64 network,
 // because a single client may own all of it.
-func (s *Server) address(c *fiber.Ctx) string {
+func (p *Proxies) Address(c *fiber.Ctx) string {
 	addr, err := netip.ParseAddr(c.Context().RemoteIP().String())
 	if err != nil {
 		return ""
 	}
 	addr = addr.Unmap()
-	if !s.trusts(addr) {
-		s.warnOfProxy(c, addr)
+	if !p.trusts(addr) {
+		p.warnOfProxy(c, addr)
 	}
 	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
 	hops := strings.Split(string(bytes.Join(lines, []byte(","))), ",")
-	for i := len(hops) - 1; i >= 0 && s.trusts(addr); i-- {
+	for i := len(hops) - 1; i >= 0 && p.trusts(addr); i-- {
 		hop := strings.TrimSpace(hops[i])
 		if host, _, err := net.SplitHostPort(hop); err == nil {
 			hop = host
@@ -45,13 +57,13 @@ func (s *Server) address(c *fiber.Ctx) string {
 }
 
 // warnOfProxy logs, once per process, that a proxy that is not trusted forwards requests.
-func (s *Server) warnOfProxy(c *fiber.Ctx, addr netip.Addr) {
+func (p *Proxies) warnOfProxy(c *fiber.Ctx, addr netip.Addr) {
 	header := &c.Request().Header
 	if len(header.Peek(fiber.HeaderXForwardedFor)) == 0 && len(header.Peek(headerForwarded)) == 0 {
 		return
 	}
-	s.warnedOfProxy.Do(func() {
-		s.Log.WarnContext(c.UserContext(), "requests are forwarded by a proxy that is not trusted: all of its clients share one limit of sign-ins; "+
+	p.warned.Do(func() {
+		p.Log.WarnContext(c.UserContext(), "requests are forwarded by a proxy that is not trusted: all of its clients share one limit of sign-ins; "+
 			"add its network to api.trustedProxies (MNEMO_TRUSTED_PROXIES) if it is yours", "proxy", addr.String())
 	})
 }
@@ -59,11 +71,6 @@ func (s *Server) warnOfProxy(c *fiber.Ctx, addr netip.Addr) {
 // headerForwarded is the standard form of X-Forwarded-For (RFC 7239).
 const headerForwarded = "Forwarded"
 
-func (s *Server) trusts(addr netip.Addr) bool {
-	for _, p := range s.TrustedProxies {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+func (p *Proxies) trusts(addr netip.Addr) bool {
+	return slices.ContainsFunc(p.Trusted, func(network netip.Prefix) bool { return network.Contains(addr) })
 }

@@ -1,4 +1,4 @@
-package apiserver
+package httpx
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ func TestMemberNamesAreExact(t *testing.T) {
 			} `json:"list"`
 		}
 		body := `{"user_id":"me","` + name + `":"victim","list":[{"user_id":"me","` + name + `":"victim"}]}`
-		if err := decodeJSON([]byte(body), &v); err != nil || v.User != "me" || v.List[0].User != "me" {
+		if err := DecodeJSON([]byte(body), &v); err != nil || v.User != "me" || v.List[0].User != "me" {
 			t.Errorf("%s: %v, %v", body, v, err)
 		}
 	}
@@ -38,9 +38,9 @@ func TestRepeatedMembersAreRefused(t *testing.T) {
 			User   string           `json:"user_id"`
 			List   []map[string]any `json:"list"`
 			Raw    json.RawMessage  `json:"raw"`
-			Object *object          `json:"object"`
+			Object *Object          `json:"object"`
 		}
-		if err := decodeJSON([]byte(body), &v); err == nil || err.Error() != want {
+		if err := DecodeJSON([]byte(body), &v); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %q", body, err, want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestNumberOutOfRange(t *testing.T) {
 		`{"limit":1.5}`:   "limit must be an integer, not a number",
 		`1e400`:           "the body must be an object, not a number",
 	} {
-		if err := decodeJSON([]byte(body), &v); err == nil || err.Error() != want {
+		if err := DecodeJSON([]byte(body), &v); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %q", body, err, want)
 		}
 	}
@@ -84,7 +84,7 @@ func TestNullsInLists(t *testing.T) {
 			Names []string `json:"names"`
 			List  []*inner `json:"list"`
 		}
-		err := decodeJSON([]byte(body), &v)
+		err := DecodeJSON([]byte(body), &v)
 		if err == nil && want != "" || err != nil && err.Error() != want {
 			t.Errorf("%s: %v, want %q", body, err, want)
 		}

@@ -1,4 +1,4 @@
-package apiserver
+package httpx
 
 import (
 	"io"
@@ -34,7 +34,7 @@ const (
 type listener struct {
 	net.Listener
 
-	conns *conns
+	conns *Conns
 }
 
 // Accept waits for the next connection within the limits.
@@ -133,18 +133,29 @@ const (
 	expectContinue = "100-Continue"
 )
 
+// Prepare configures a server for the middleware of this package: bodies are read after the head of a request was
+// checked, and a request that cannot be parsed, or has an unknown method, closes its connection. allowed returns the
+// Allow header of a path.
+func Prepare(s *fasthttp.Server, readTimeout time.Duration, allowed func(path string) string) {
+	s.Handler = restoreLength(rejectUnknownMethods(s.Handler, allowed))
+	s.HeaderReceived = deferBody(readTimeout)
+	s.ErrorHandler = closeAfter(s.ErrorHandler)
+}
+
 // deferBody makes fasthttp call the handler when it has received the headers. It would wait for a byte of the body, and
 // ask for a body that the headers already refuse. The client has the read timeout again for the first bytes of a
 // body; conn.Read extends the deadline for the others.
-func (s *Server) deferBody(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	h.Set(headerLength, strconv.Itoa(h.ContentLength())) // replaces the client's
-	if h.ContentLength() > 0 {
-		h.SetContentLength(0)
+func deferBody(readTimeout time.Duration) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+	return func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+		h.Set(headerLength, strconv.Itoa(h.ContentLength())) // replaces the client's
+		if h.ContentLength() > 0 {
+			h.SetContentLength(0)
+		}
+		if strings.EqualFold(string(h.Peek(fasthttp.HeaderExpect)), expectContinue) {
+			h.Set(fasthttp.HeaderExpect, expectContinue)
+		}
+		return fasthttp.RequestConfig{ReadTimeout: readTimeout}
 	}
-	if strings.EqualFold(string(h.Peek(fasthttp.HeaderExpect)), expectContinue) {
-		h.Set(fasthttp.HeaderExpect, expectContinue)
-	}
-	return fasthttp.RequestConfig{ReadTimeout: s.ReadTimeout}
 }
 
 // restoreLength undoes what deferBody did to the length of the body.

@@ -1,4 +1,4 @@
-package apiserver
+package httpx
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // A client that reads slowly for longer than a pause is disconnected. Time that the server
 // itself needs does not count.
-func TestExportRequiresPace(t *testing.T) {
+func TestPacedBodyRequiresPace(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason   string
@@ -41,7 +41,7 @@ func TestExportRequiresPace(t *testing.T) {
 	}
 }
 
-// paced sends blocks of 4 KiB through a pacedBody to a client. Both sides pause before
+// paced sends blocks of 4 KiB through a paced body to a client. Both sides pause before
 // each block.
 func paced(t *testing.T, blocks int, client, server time.Duration) (took time.Duration, err error) {
 	t.Helper()
@@ -74,7 +74,7 @@ func paced(t *testing.T, blocks int, client, server time.Duration) (took time.Du
 		}
 	})
 	begin := time.Now()
-	body := &pacedBody{PipeReader: source, conn: conn, timeout: time.Minute, ctx: ctx}
+	body := NewPacedBody(ctx, source, conn, time.Minute)
 	_, err = io.CopyBuffer(conn, struct{ io.Reader }{body}, make([]byte, block))
 	took = time.Since(begin)
 	cancel()

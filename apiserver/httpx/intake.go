@@ -1,21 +1,16 @@
-package apiserver
+package httpx
 
 import (
 	"bytes"
 	"io"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 const (
-	// maxMemory and maxUserMemory are the most bytes of JSON bodies, of texts that are read to make responses, and
-	// of responses that are not sent yet: of all requests and of one user's. Decoding and encoding need up to
-	// five times as much. A user's share has room for one body of the largest size.
-	maxMemory     = 128 << 20
-	maxUserMemory = 64 << 20
 	// maxValues is the most values of a JSON body. A conversation within the token limit has fewer.
 	maxValues = 500_000
 	// valueBytes is the memory of a decoded JSON value. A value of two bytes, such as {}, needs as much.
@@ -25,14 +20,18 @@ const (
 	maxDepth = 64
 )
 
-func newMemory() *tenant.Budget { return tenant.NewBudget(maxMemory, maxUserMemory) }
+// MemoryCounter counts the memory of a request.
+type MemoryCounter interface {
+	// Add counts further bytes, and fails at the limit.
+	Add(bytes int64) error
+}
 
 // intakeReader counts what is read of a JSON body: its bytes, or the memory of its values if it is more. It fails at a
 // limit, so that a body of too many values is not even read.
 type intakeReader struct {
 	io.Reader
 
-	use    *tenant.MemoryUse
+	use    MemoryCounter
 	read   int64 // bytes
 	weight int64 // counted
 	values valueCounter
@@ -56,10 +55,10 @@ func (r *intakeReader) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // compared by the reader
 }
 
-// countBody counts what is read of a request's JSON body until the response is sent.
-func countBody(c *fiber.Ctx) {
-	if b := requestBody(c); b != nil {
-		b.stream = &intakeReader{Reader: b.stream, use: tenant.MemoryUseOf(c.UserContext())}
+// CountBody counts what is read of a request's JSON body.
+func CountBody(c *fiber.Ctx, memory MemoryCounter) {
+	if b := RequestBody(c); b != nil {
+		b.stream = &intakeReader{Reader: b.stream, use: memory}
 	}
 }
 
@@ -99,44 +98,22 @@ func (v *valueCounter) count(data []byte) error {
 	return nil
 }
 
-// holdResponse counts the body of a response until it is sent, instead of what was read to make it, and reports whether
-// it does: otherwise the request is finished. If there is no room for the response of a request that only reads, an error
-// replaces it. Large responses to clients without an identity are constants, such as the contract, of which there is one copy:
-// counting them would let a client that does not read keep them from others.
-func (s *Server) holdResponse(c *fiber.Ctx, use *tenant.MemoryUse) bool {
-	res := c.Response()
-	if use.Anonymous() || res.IsBodyStream() || len(res.Body()) <= tenant.FreeMemory { // a stream is sent in blocks
-		return false
-	}
-	body := res.Body()
-	if err := use.Set(int64(len(body)), !onlyReads(c)); err != nil {
-		_ = s.handleError(c, err)
-		return false
-	}
-	res.SwapBody(nil) // does not return a body that the handler sent without copying it
-	res.SetBodyStream(&heldBody{bytes.NewReader(body), use}, len(body))
-	return true
+// HoldBody calls release when the body of a response was sent, or cannot be sent because the connection is closed.
+func HoldBody(r *fasthttp.Response, release func()) {
+	body := r.Body()
+	r.SwapBody(nil) // does not return a body that the handler sent without copying it
+	r.SetBodyStream(&heldBody{bytes.NewReader(body), release}, len(body))
 }
 
-// heldBody is the body of a response, which is counted until it is sent or the connection is closed.
+// heldBody is the body of a response that is released when it is closed.
 type heldBody struct {
 	*bytes.Reader
 
-	use *tenant.MemoryUse
+	release func()
 }
 
 // Close is called when the body was sent, or cannot be sent.
 func (b *heldBody) Close() error {
-	b.use.Release()
+	b.release()
 	return nil
-}
-
-// setReads records that the request changes nothing.
-func setReads(c *fiber.Ctx, required tenant.Access) {
-	c.Locals(localReads, required == tenant.AccessRead)
-}
-
-func onlyReads(c *fiber.Ctx) bool {
-	reads, ok := c.Locals(localReads).(bool)
-	return !ok && c.Method() == fiber.MethodGet || reads
 }

@@ -1,4 +1,4 @@
-package apiserver
+package httpx
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"math"
 	"reflect"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,9 +18,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// decodeJSON decodes a body into v. Its errors name the field and the expected
+// DecodeJSON decodes a body into v. Its errors name the field and the expected
 // type, and do not repeat the input.
-func decodeJSON(data []byte, v any) error {
+func DecodeJSON(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return errors.New("the body must be valid UTF-8")
 	}
@@ -33,8 +32,8 @@ func decodeJSON(data []byte, v any) error {
 		return fault.New(fault.Invalid, "invalid JSON at byte %d", e.ByteOffset)
 	}
 	if err == nil {
-		if at := loneSurrogate(data); at >= 0 {
-			return unpairedSurrogate(data, at)
+		if err := RejectUnpairedSurrogates(data); err != nil {
+			return err
 		}
 		return rejectNulls(data, v)
 	}
@@ -65,6 +64,14 @@ func unpairedSurrogate(data []byte, at int) error {
 		cmp.Or(exactjson.Path(data, int64(at)+1), "the body"), data[at+1:at+6])
 }
 
+// RejectUnpairedSurrogates returns an Invalid error if a document contains an unpaired surrogate.
+func RejectUnpairedSurrogates(data []byte) error {
+	if at := loneSurrogate(data); at >= 0 {
+		return unpairedSurrogate(data, at)
+	}
+	return nil
+}
+
 func article(jsonType string) string {
 	switch jsonType {
 	case "array", "object":
@@ -76,16 +83,16 @@ func article(jsonType string) string {
 	}
 }
 
-// integer accepts every JSON form of a whole number: 1, 1.0 and 1e0.
-type integer int
+// Integer accepts every JSON form of a whole number: 1, 1.0 and 1e0.
+type Integer int
 
 // UnmarshalJSON returns the same error type as encoding/json, which names the field.
-func (n *integer) UnmarshalJSON(data []byte) error {
+func (n *Integer) UnmarshalJSON(data []byte) error {
 	f, err := strconv.ParseFloat(string(data), 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
 		return &json.UnmarshalTypeError{Value: jsonType(data), Type: reflect.TypeFor[int]()}
 	}
-	*n = integer(f)
+	*n = Integer(f)
 	return nil
 }
 
@@ -108,76 +115,6 @@ func jsonType(data []byte) string {
 }
 
 // Schema returns the schema for huma, which adds the bounds of tags.
-func (integer) Schema(huma.Registry) *huma.Schema {
+func (Integer) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
-}
-
-// bucketID is a bucket id in a request: an integer, a string that contains one,
-// or null for none.
-type bucketID struct {
-	given string // "" for none
-}
-
-// UnmarshalJSON accepts any value; value validates it, because only its caller
-// knows the field name.
-func (b *bucketID) UnmarshalJSON(data []byte) error {
-	b.given = string(data)
-	if b.given == "null" {
-		b.given = ""
-		return nil
-	}
-	var s string
-	if json.Unmarshal(data, &s) == nil {
-		b.given = strings.TrimSpace(s)
-		if b.given == "" {
-			b.given = `""`
-		}
-	}
-	return nil
-}
-
-// Schema returns the preferred form, for huma.
-func (bucketID) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
-}
-
-// value returns the bucket id, 0 for none. Integers out of range become noBucket.
-func (b bucketID) value(f *fault.Fields, field string) int64 {
-	if b.given == "" {
-		return 0
-	}
-	n, err := strconv.ParseInt(b.given, 10, 64)
-	if err == nil && n > 0 {
-		return n
-	}
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		whole, ferr := strconv.ParseFloat(b.given, 64)
-		if ferr != nil || whole != math.Trunc(whole) || math.IsInf(whole, 0) {
-			f.Add(field, "must be an integer or a string that contains one")
-			return 0
-		}
-		if whole > 0 && whole < 1<<53 {
-			return int64(whole)
-		}
-	}
-	return noBucket
-}
-
-// noBucket is an id that does not exist.
-const noBucket = -1
-
-// orEmpty returns a non-nil list, which is not encoded as null.
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
-// value returns the value of an optional field, or the default.
-func value[T any](p *T, fallback T) T {
-	if p == nil {
-		return fallback
-	}
-	return *p
 }

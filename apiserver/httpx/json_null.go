@@ -1,4 +1,4 @@
-package apiserver
+package httpx
 
 import (
 	"bytes"
@@ -154,7 +154,7 @@ func member(t reflect.Type, quoted []byte) reflect.Type {
 	if strings.Contains(name, `\`) && json.Unmarshal(quoted, &name) != nil {
 		return nil
 	}
-	for i := range t.NumField() {
+	for i := range t.NumField() { //nolint:modernize // Type.Fields allocates at every name
 		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if tag != "" && tag == name {
 			return t.Field(i).Type

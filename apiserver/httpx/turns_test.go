@@ -1,4 +1,4 @@
-package apiserver
+package httpx
 
 import (
 	"context"
@@ -6,18 +6,17 @@ import (
 	"testing/synctest"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // A user's requests beyond the limit wait, in their order, and those of others do not.
 func TestUsersTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
-		alice, bob := turnKey{Scope: tenant.Scope{Tenant: "a", User: 1}}, turnKey{Scope: tenant.Scope{Tenant: "a", User: 2}}
-		take := func(who turnKey) func() {
+		turns := NewTurns[string](2)
+		alice, bob := "alice", "bob"
+		take := func(who string) func() {
 			t.Helper()
-			end, err := turns.take(t.Context(), who)
+			end, err := turns.Take(t.Context(), who)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -27,7 +26,7 @@ func TestUsersTakeTurns(t *testing.T) {
 		order := make(chan int, 2)
 		for i := range cap(order) {
 			go func() {
-				end, err := turns.take(t.Context(), alice)
+				end, err := turns.Take(t.Context(), alice)
 				if order <- i; err == nil {
 					end()
 				}
@@ -54,20 +53,20 @@ func TestUsersTakeTurns(t *testing.T) {
 func TestWaitingForTurnsIsLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns, who := newTurns(1), turnKey{}
-		end, err := turns.take(t.Context(), who)
+		turns, who := NewTurns[string](1), "alice"
+		end, err := turns.Take(t.Context(), who)
 		if err != nil {
 			t.Fatal(err)
 		}
 		results := make(chan error, maxWaiting)
 		for range cap(results) {
 			go func() {
-				_, err := turns.take(t.Context(), who)
+				_, err := turns.Take(t.Context(), who)
 				results <- err
 			}()
 		}
 		synctest.Wait()
-		if _, err := turns.take(t.Context(), who); !fault.Is(err, fault.RateLimited) || len(results) != 0 {
+		if _, err := turns.Take(t.Context(), who); !fault.Is(err, fault.RateLimited) || len(results) != 0 {
 			t.Errorf("one more request: %v, want to be refused at once, while %d wait", err, maxWaiting)
 		}
 		for range cap(results) {
@@ -78,7 +77,7 @@ func TestWaitingForTurnsIsLimited(t *testing.T) {
 		end()
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if end, err := turns.take(canceled, who); err == nil {
+		if end, err := turns.Take(canceled, who); err == nil {
 			end()
 		}
 		if len(turns.users) != 0 {

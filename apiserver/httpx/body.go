@@ -1,6 +1,7 @@
-package apiserver
+package httpx
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -16,15 +17,14 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-const (
-	// defaultBody is the default size limit of a body, bytes.
-	defaultBody = 1 << 20
-	// ingestBody is the size limit of an ingested conversation, bytes.
-	ingestBody = 50 << 20
-)
+// incompleteBody is the message for a body that ends early.
+const incompleteBody = "incomplete request body"
 
-// body reads a request body and tracks whether it was read completely.
-type body struct {
+// localBody is the key of the request's *Body in Fiber's context.
+const localBody = "mnemo.body"
+
+// Body reads a request body and tracks whether it was read completely.
+type Body struct {
 	stream io.Reader
 	left   int // remaining bytes by Content-Length; negative if chunked
 	done   bool
@@ -35,7 +35,7 @@ type body struct {
 
 // Read does not read past the end: after the last chunk the stream would parse
 // the next request as another chunk.
-func (b *body) Read(p []byte) (int, error) {
+func (b *Body) Read(p []byte) (int, error) {
 	if b.done {
 		return 0, io.EOF
 	}
@@ -53,7 +53,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // ask asks a client that waits for it to send the body, once.
-func (b *body) ask() error {
+func (b *Body) ask() error {
 	if b.waits == nil {
 		return nil
 	}
@@ -66,16 +66,16 @@ func (b *body) ask() error {
 	return err //nolint:wrapcheck // ends the connection
 }
 
-// requestBody returns the body of a request, nil if it has none.
-func requestBody(c *fiber.Ctx) *body {
-	if b, ok := c.Locals(localBody).(*body); ok {
+// RequestBody returns the body of a request, nil if it has none.
+func RequestBody(c *fiber.Ctx) *Body {
+	if b, ok := c.Locals(localBody).(*Body); ok {
 		return b
 	}
 	length := c.Request().Header.ContentLength()
 	if length == 0 || length < -1 || c.Request().BodyStream() == nil {
 		return nil
 	}
-	b := &body{stream: c.Request().BodyStream(), left: length}
+	b := &Body{stream: c.Request().BodyStream(), left: length}
 	if h := &c.Request().Header; h.IsHTTP11() && string(h.Peek(fiber.HeaderExpect)) == expectContinue {
 		b.waits = c.Context().Conn()
 	}
@@ -83,38 +83,84 @@ func requestBody(c *fiber.Ctx) *body {
 	return b
 }
 
-// closeUnread closes the connection after this response if the body was not read
+// TimedOut reports whether the first byte of the body did not arrive in time.
+func (b *Body) TimedOut() bool { return b.silent }
+
+// Exceeds reports whether the announced length of the body exceeds a limit.
+func (b *Body) Exceeds(limit int64) bool { return int64(b.left) > limit }
+
+// ReadAll reads a body of at most limit bytes.
+func (b *Body) ReadAll(limit int64) ([]byte, error) {
+	if b.Exceeds(limit) {
+		return nil, tooLarge(limit)
+	}
+	raw, err := io.ReadAll(io.LimitReader(b, limit+1))
+	if limited, ok := errors.AsType[*fault.Error](err); ok {
+		return nil, limited
+	}
+	if err != nil {
+		return nil, fault.New(fault.Invalid, incompleteBody)
+	}
+	if int64(len(raw)) > limit {
+		return nil, tooLarge(limit)
+	}
+	return raw, nil
+}
+
+// ReadJSON reads a JSON body of at most limit bytes.
+func ReadJSON(c *fiber.Ctx, limit int64) ([]byte, error) {
+	b := RequestBody(c)
+	if b == nil {
+		return nil, fault.New(fault.Invalid, "the body is required")
+	}
+	if !isJSON(c.Get(fiber.HeaderContentType)) || c.Get(fiber.HeaderContentEncoding) != "" {
+		return nil, errNotJSON
+	}
+	return b.ReadAll(limit)
+}
+
+var errNotJSON error = fault.New(fault.Unsupported, "the body must be JSON (Content-Type: application/json), not compressed")
+
+// CloseUnread closes the connection after this response if the body was not read
 // completely: the rest would be parsed as the next request.
-func closeUnread(c *fiber.Ctx) {
-	if b := requestBody(c); b != nil && !b.done {
+func CloseUnread(c *fiber.Ctx) {
+	if b := RequestBody(c); b != nil && !b.done {
 		closeConnection(c.Context())
 	}
 }
 
-// jsonBody is the huma middleware of routes with a JSON body. It rejects other
-// media types and oversized bodies before reading them.
-func (s *Server) jsonBody(ctx huma.Context, next func(huma.Context)) {
-	b := requestBody(fiberCtx(ctx))
+// JSONBody is the huma middleware of routes with a JSON body. It rejects other
+// media types and oversized bodies before reading them. memory counts what is read,
+// and abort sends an error.
+func JSONBody(memory func(context.Context) MemoryCounter, abort func(huma.Context, error)) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		read, err := jsonBody(ctx, memory(ctx.Context()))
+		if err != nil {
+			abort(ctx, err)
+			return
+		}
+		next(read)
+	}
+}
+
+func jsonBody(ctx huma.Context, memory MemoryCounter) (huma.Context, error) {
+	b := RequestBody(FiberContext(ctx))
 	if b == nil {
-		next(bodyContext{ctx, strings.NewReader("")})
-		return
+		return bodyContext{ctx, strings.NewReader("")}, nil
 	}
 	if !isJSON(ctx.Header("Content-Type")) || ctx.Header("Content-Encoding") != "" {
-		s.abort(ctx, fault.New(fault.Unsupported, "the body must be JSON (Content-Type: application/json), not compressed"))
-		return
+		return nil, errNotJSON
 	}
-	if limit := ctx.Operation().MaxBodyBytes - 1; int64(b.left) > limit {
-		s.abort(ctx, tooLarge(limit))
-		return
+	if limit := ctx.Operation().MaxBodyBytes - 1; b.Exceeds(limit) {
+		return nil, tooLarge(limit)
 	}
-	countBody(fiberCtx(ctx))
-	keyed, reader, err := withIdempotencyKey(ctx, b)
+	CountBody(FiberContext(ctx), memory)
+	keyed, reader, err := WithIdempotencyKey(ctx, b)
 	if err != nil {
-		s.abort(ctx, err)
-		return
+		return nil, err
 	}
 	keyed, reader = keepBeginning(keyed, reader)
-	next(bodyContext{keyed, reader})
+	return bodyContext{keyed, reader}, nil
 }
 
 // humaContext aliases huma.Context, whose name collides with its method Context
@@ -133,7 +179,7 @@ func (c bodyContext) BodyReader() io.Reader { return c.reader }
 // SetReadDeadline does nothing: conn sets the deadline, and huma would remove it.
 func (bodyContext) SetReadDeadline(time.Time) error { return nil }
 
-// Header reports every JSON media type that jsonBody accepts as application/json,
+// Header reports every JSON media type that isJSON accepts as application/json,
 // the only one huma knows.
 func (c bodyContext) Header(name string) string {
 	if name == fiber.HeaderContentType {
@@ -145,7 +191,8 @@ func (c bodyContext) Header(name string) string {
 // Unwrap returns the wrapped context, for huma's adapters.
 func (c bodyContext) Unwrap() huma.Context { return c.humaContext }
 
-func fiberCtx(ctx huma.Context) *fiber.Ctx { return humafiber.Unwrap(ctx) }
+// FiberContext returns Fiber's context of a huma context.
+func FiberContext(ctx huma.Context) *fiber.Ctx { return humafiber.Unwrap(ctx) }
 
 // isJSON reports whether a content type is JSON; a missing one counts as JSON.
 func isJSON(contentType string) bool {

@@ -1,4 +1,4 @@
-package apiserver
+package httpx
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ const (
 
 // rejection is the response on a connection above a limit.
 var rejection = func() []byte {
-	body, err := json.Marshal(newError(http.StatusServiceUnavailable, "too many connections; try again"))
+	body, err := json.Marshal(NewError(http.StatusServiceUnavailable, "too many connections; try again"))
 	if err != nil {
 		panic(err) // the value is constant
 	}
@@ -31,9 +31,9 @@ var rejection = func() []byte {
 		"Retry-After: %s\r\nContent-Length: %d\r\n\r\n%s", retryAfter(0), len(body), body)
 }()
 
-// conns counts the open connections of a server.
-type conns struct {
-	trusts     func(netip.Addr) bool
+// Conns counts the open connections of a server.
+type Conns struct {
+	proxies    *Proxies
 	total      int // limit
 	perAddress int // limit of an address that is not a trusted proxy
 
@@ -44,9 +44,10 @@ type conns struct {
 	rejecting atomic.Int32 // connections that wait for their rejection
 }
 
-func newConns(r prometheus.Registerer, trusts func(netip.Addr) bool) *conns {
-	c := &conns{
-		trusts: trusts, total: maxConns, perAddress: maxConnsPerAddress, addresses: map[netip.Addr]int{},
+// NewConns returns the connections of a server, and registers their metrics.
+func NewConns(r prometheus.Registerer, proxies *Proxies) *Conns {
+	c := &Conns{
+		proxies: proxies, total: maxConns, perAddress: maxConnsPerAddress, addresses: map[netip.Addr]int{},
 		rejected: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mnemo_http_rejected_connections_total",
 			Help: "Connections rejected because the server, or their address, had too many.",
@@ -63,11 +64,16 @@ func newConns(r prometheus.Registerer, trusts func(netip.Addr) bool) *conns {
 	return c
 }
 
+// Listener wraps the connections that l accepts, and rejects those above the limits. A client
+// that is still sending receives its response before the connection closes, and must keep
+// sending at a minimum rate.
+func (c *Conns) Listener(l net.Listener) net.Listener { return listener{l, c} }
+
 // add counts a connection, and returns false if it exceeds a limit.
-func (c *conns) add(addr netip.Addr) bool {
+func (c *Conns) add(addr netip.Addr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open >= c.total || c.addresses[addr] >= c.perAddress && !c.trusts(addr) {
+	if c.open >= c.total || c.addresses[addr] >= c.perAddress && !c.proxies.trusts(addr) {
 		c.rejected.Inc()
 		return false
 	}
@@ -76,7 +82,7 @@ func (c *conns) add(addr netip.Addr) bool {
 	return true
 }
 
-func (c *conns) remove(addr netip.Addr) {
+func (c *Conns) remove(addr netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open--
@@ -87,7 +93,7 @@ func (c *conns) remove(addr netip.Addr) {
 
 // reject answers the first request of a connection with 503, and closes the connection. A client
 // that receives a response before it sends a request takes it for an error of the protocol.
-func (c *conns) reject(rejected net.Conn) {
+func (c *Conns) reject(rejected net.Conn) {
 	if c.rejecting.Add(1) > maxRejecting || rejected.SetDeadline(time.Now().Add(rejectTime)) != nil {
 		c.rejecting.Add(-1)
 		_ = rejected.Close()

@@ -1,4 +1,4 @@
-package apiserver
+package httpx
 
 import (
 	"context"
@@ -11,25 +11,25 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// startSpan starts the span of a request, in the client's trace if it sends one.
+// StartSpan starts the span of a request, in the client's trace if it sends one.
 // Without a collector, no span is created.
-func startSpan(ctx context.Context, c *fiber.Ctx) (context.Context, trace.Span) {
+func StartSpan(ctx context.Context, c *fiber.Ctx) (context.Context, trace.Span) {
 	if parent := c.Get("Traceparent"); parent != "" {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": c.Get("Tracestate")})
 	}
 	return otel.Tracer("github.com/mnemo-dev/mnemo").Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 }
 
-// endSpan sets the name, attributes and status of the span. It records no request
+// EndSpan sets the name, attributes and status of the span. It records no request
 // or response content.
-func endSpan(span trace.Span, c *fiber.Ctx, route string) {
+func EndSpan(span trace.Span, c *fiber.Ctx, route string) {
 	if !span.IsRecording() {
 		return
 	}
 	status := c.Response().StatusCode()
 	span.SetName(c.Method() + " " + route)
 	span.SetAttributes(attribute.String("http.request.method", c.Method()), attribute.String("http.route", route),
-		attribute.Int("http.response.status_code", status), attribute.String("mnemo.request_id", string(c.Response().Header.Peek(headerRequestID))))
+		attribute.Int("http.response.status_code", status), attribute.String("mnemo.request_id", string(c.Response().Header.Peek(HeaderRequestID))))
 	if status >= fiber.StatusInternalServerError {
 		span.SetStatus(codes.Error, "")
 	}

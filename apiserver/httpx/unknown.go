@@ -1,4 +1,4 @@
-package apiserver
+package httpx
 
 import (
 	"context"
@@ -42,16 +42,16 @@ func (b *beginning) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// keepBeginning replaces the body by one whose first bytes warnOfUnknown inspects.
+// keepBeginning replaces the body by one whose first bytes WarnOfUnknown inspects.
 func keepBeginning(ctx huma.Context, body io.Reader) (huma.Context, io.Reader) {
-	b := &beginning{Reader: body, fiber: fiberCtx(ctx)}
+	b := &beginning{Reader: body, fiber: FiberContext(ctx)}
 	return huma.WithValue(ctx, beginningKey{}, b), b
 }
 
-// warnOfUnknown names the fields of the request's body that t does not have in
+// WarnOfUnknown names the fields of the request's body that t does not have in
 // Warning headers (RFC 7234, code 299). Such fields are ignored, so a misspelled
 // optional field would otherwise go unnoticed.
-func warnOfUnknown(ctx context.Context, t reflect.Type) {
+func WarnOfUnknown(ctx context.Context, t reflect.Type) {
 	b, ok := ctx.Value(beginningKey{}).(*beginning)
 	if !ok {
 		return
@@ -59,10 +59,10 @@ func warnOfUnknown(ctx context.Context, t reflect.Type) {
 	addWarnings(b.fiber, "unknown field ", unknownFields(b.data, t))
 }
 
-// warnOfUnknownParameters names the query parameters that the route does not have, as
-// warnOfUnknown does with fields.
-func warnOfUnknownParameters(ctx huma.Context, next func(huma.Context)) {
-	c := fiberCtx(ctx)
+// WarnOfUnknownParameters names the query parameters that the route does not have, as
+// WarnOfUnknown does with fields.
+func WarnOfUnknownParameters(ctx huma.Context, next func(huma.Context)) {
+	c := FiberContext(ctx)
 	var names []string
 	for key := range c.Context().QueryArgs().All() {
 		known := slices.ContainsFunc(ctx.Operation().Parameters, func(p *huma.Param) bool {
@@ -110,8 +110,8 @@ func unknownFields(data []byte, t reflect.Type) []string {
 // index matches the position of an item in a path.
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// bodyType returns the type of the body of an input, nil if it has none.
-func bodyType[I any]() reflect.Type {
+// BodyType returns the type of the body of an input, nil if it has none.
+func BodyType[I any]() reflect.Type {
 	t := reflect.TypeFor[I]()
 	if t.Kind() != reflect.Struct {
 		return nil
