@@ -181,7 +181,8 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 		return nil, err
 	}
 	return &listMemoriesOutput{Degraded: degraded(listing.Degraded), Body: memoryListBody{
-		memories: listing.Memories, scored: !textrule.IsBlank(in.Query), Buckets: bucketBodies(listing.Buckets), NextSkip: listing.NextSkip,
+		memories: listing.Memories, scored: !textrule.IsBlank(in.Query),
+		MemoryListPage: MemoryListPage{Buckets: bucketBodies(listing.Buckets), NextSkip: listing.NextSkip},
 	}}, nil
 }
 

@@ -3,7 +3,6 @@ package apiserver
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"strconv"
 	"sync"
@@ -16,14 +15,19 @@ import (
 )
 
 type memoryListBody struct {
-	Memories []memoryBody `json:"memories"`
-	Buckets  []bucketBody `json:"buckets" doc:"All buckets of the user, regardless of the query."`
-	NextSkip int          `json:"nextSkip,omitempty" doc:"The skip of the next page; absent on the last page."`
+	Memories []memoryBody `json:"memories"` // for the contract
+	MemoryListPage
 
-	// memories is encoded as Memories, which is empty. Encoding the bodies of a thousand memories with reflection would need more processor time
-	// than reading them.
+	// memories is encoded instead of Memories. Encoding the bodies of a thousand memories with reflection would need
+	// more processor time than reading them.
 	memories []memory.Memory
 	scored   bool // memories have scores
+}
+
+// MemoryListPage are the members of a list besides its memories.
+type MemoryListPage struct {
+	Buckets  []bucketBody `json:"buckets" doc:"All buckets of the user, regardless of the query."`
+	NextSkip int          `json:"nextSkip,omitempty" doc:"The skip of the next page; absent on the last page."`
 }
 
 // marshal encodes the body of a response.
@@ -40,39 +44,43 @@ var listBuffers = sync.Pool{New: func() any { return new([]byte) }}
 // maxListBuffer is the largest capacity of a buffer that is reused, bytes.
 const maxListBuffer = 1 << 20
 
-// writeTo encodes the list, with memories in place of Memories.
+// writeTo encodes the list.
 func (b memoryListBody) writeTo(w io.Writer) error {
-	b.Memories = []memoryBody{}
-	var frame bytes.Buffer
-	if err := huma.DefaultJSONFormat.Marshal(&frame, b); err != nil {
+	buffer, _ := listBuffers.Get().(*[]byte)
+	out, err := b.appendTo((*buffer)[:0])
+	if err != nil {
 		return err
 	}
-	start, end, ok := bytes.Cut(frame.Bytes(), []byte("[]"))
-	if !ok {
-		return fmt.Errorf("no array of memories in %.100s", &frame)
-	}
-	buffer, _ := listBuffers.Get().(*[]byte)
-	out := (*buffer)[:0]
-	out = append(out, start...)
-	for i := range b.memories {
-		out = append(out, ',')
-		var err error
-		if out, err = appendMemory(out, &b.memories[i], b.scored); err != nil {
-			return err
-		}
-	}
-	if len(b.memories) == 0 {
-		out = append(out, '[')
-	} else {
-		out[len(start)] = '[' // instead of the first comma
-	}
-	out = append(append(out, ']'), end...)
-	_, err := w.Write(out)
+	_, err = w.Write(out)
 	if cap(out) <= maxListBuffer {
 		*buffer = out
 		listBuffers.Put(buffer)
 	}
 	return err
+}
+
+func (b memoryListBody) appendTo(out []byte) ([]byte, error) {
+	out = append(out, `{"memories":[`...)
+	for i := range b.memories {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		var err error
+		if out, err = appendMemory(out, &b.memories[i], b.scored); err != nil {
+			return nil, err
+		}
+	}
+	out, err := appendMembers(append(out, "],"...), b.MemoryListPage)
+	return append(out, '\n'), err
+}
+
+// appendMembers appends the members of an object and its closing brace, such as "a":1,"b":2}.
+func appendMembers(out []byte, v any) ([]byte, error) {
+	var object bytes.Buffer
+	if err := huma.DefaultJSONFormat.Marshal(&object, v); err != nil {
+		return nil, err
+	}
+	return append(out, bytes.TrimSpace(object.Bytes())[len("{"):]...), nil
 }
 
 // appendMemory appends the JSON of the body of a memory. TestListIsEncodedLikeBodies compares both.
@@ -93,11 +101,7 @@ func appendMemory(out []byte, m *memory.Memory, scored bool) ([]byte, error) {
 	if details.isZero() {
 		return append(out, '}'), nil
 	}
-	var members bytes.Buffer
-	if err := huma.DefaultJSONFormat.Marshal(&members, details); err != nil {
-		return nil, err
-	}
-	return append(append(out, ','), bytes.TrimSpace(members.Bytes())[1:]...), nil
+	return appendMembers(append(out, ','), details)
 }
 
 // appendText appends a text that PostgreSQL returned, which is valid UTF-8, as a JSON string. Unlike encoding/json, it does not escape U+2028 and

@@ -23,7 +23,7 @@ func TestListIsEncodedLikeBodies(t *testing.T) {
 		for _, scored := range []bool{false, true} {
 			list := listOf(n)
 			list.scored = scored
-			want := memoryListBody{Memories: []memoryBody{}, Buckets: list.Buckets, NextSkip: list.NextSkip}
+			want := memoryListBody{Memories: []memoryBody{}, MemoryListPage: list.MemoryListPage}
 			for i, m := range list.memories {
 				body := bodyOf(m)
 				if scored {
@@ -98,7 +98,7 @@ func TestListThatCannotBeEncoded(t *testing.T) {
 }
 
 func listOf(n int) memoryListBody {
-	list := memoryListBody{Buckets: []bucketBody{{Name: "General []"}}, NextSkip: n}
+	list := memoryListBody{MemoryListPage: MemoryListPage{Buckets: []bucketBody{{Name: "General []"}}, NextSkip: n}}
 	for i := range n {
 		m := memory.Memory{ID: fmt.Sprint("id ", i), Text: strings.Repeat("A <b>text</b>, ", i%40), BucketID: int64(i), BucketName: "General",
 			CreatedAt: time.Unix(int64(i), 0), Score: 1 / float64(i+1)}
