@@ -164,7 +164,7 @@ func (s *Server) listConversations(ctx context.Context, who tenant.Identity, in 
 		PinnedOnly: p.Boolean("pinnedOnly", in.PinnedOnly), Status: statusOf(in.Status),
 		Offset: min((page-1)*size, math.MaxInt32), Limit: size,
 	}
-	if err := fault.Join(p.Err(), filter.Validate()); err != nil {
+	if err := p.ErrWith(filter); err != nil {
 		return nil, err
 	}
 	list, total, err := s.Chats.List(ctx, who, filter)

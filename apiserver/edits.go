@@ -78,13 +78,13 @@ func (s *Server) updateMemory(ctx context.Context, who tenant.Identity, in *upda
 	bucket := memory.BucketRef{
 		ID: value(b.BucketID, bucketID{}).value(&p.Fields, "bucketId"), Name: value(b.BucketName, ""),
 	}
-	if b.MemoryID == nil {
-		return s.moveMemories(ctx, who, &p, memory.MoveInput{IDs: b.MemoryIDs, Bucket: bucket})
-	}
-	input := memory.UpdateInput{ID: *b.MemoryID, Text: b.Text, Bucket: bucket, AttributeChanges: b.attributes()}
-	if err := p.orInvalid(input.Validate()); err != nil {
+	if err := p.Err(); err != nil { // an invalid bucket must not also be reported as missing
 		return nil, err
 	}
+	if b.MemoryID == nil {
+		return s.moveMemories(ctx, who, memory.MoveInput{IDs: b.MemoryIDs, Bucket: bucket})
+	}
+	input := memory.UpdateInput{ID: *b.MemoryID, Text: b.Text, Bucket: bucket, AttributeChanges: b.attributes()}
 	version, err := s.Memories.Update(ctx, who, input)
 	if err != nil {
 		return nil, err
@@ -92,24 +92,12 @@ func (s *Server) updateMemory(ctx context.Context, who tenant.Identity, in *upda
 	return &updateMemoryOutput{Body: updatedMemoryBody{Message: "Memory updated", MemoryID: input.ID, Version: version}}, nil
 }
 
-func (s *Server) moveMemories(ctx context.Context, who tenant.Identity, p *params, input memory.MoveInput) (*updateMemoryOutput, error) {
-	if err := p.orInvalid(input.Validate()); err != nil {
-		return nil, err
-	}
+func (s *Server) moveMemories(ctx context.Context, who tenant.Identity, input memory.MoveInput) (*updateMemoryOutput, error) {
 	moved, err := s.Memories.Move(ctx, who, input)
 	if err != nil {
 		return nil, err
 	}
 	return &updateMemoryOutput{Body: updatedMemoryBody{Message: "Memories moved", MovedCount: len(moved), MemoryIDs: moved}}, nil
-}
-
-// orInvalid returns the parameter errors if there are any, and err otherwise:
-// an invalid bucket must not also be reported as missing.
-func (p *params) orInvalid(err error) error {
-	if invalid := p.Err(); invalid != nil {
-		return invalid
-	}
-	return err
 }
 
 type listVersionsInput struct {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -66,7 +65,7 @@ func (s *Server) createMemory(ctx context.Context, who tenant.Identity, in *crea
 	bucket := value(in.Body.BucketID, bucketID{}).value(&p.Fields, "bucketId")
 	input := memory.CreateInput{Text: in.Body.Text, Bucket: bucket, Source: value(in.Body.Source, ""), Request: requestOf(ctx),
 		Attributes: memory.Attributes{AgentID: value(in.Body.AgentID, ""), RunID: value(in.Body.RunID, ""), Tags: in.Body.Tags, Metadata: in.Body.CustomMetadata.Raw()}}
-	if err := fault.Join(p.Err(), input.Validate()); err != nil {
+	if err := p.ErrWith(input); err != nil {
 		return nil, err
 	}
 	created, err := s.Memories.Create(ctx, who, input)
@@ -173,7 +172,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 		AsOf:     p.to("asOf", in.AsOf),
 		Where:    filter.Parse(&p.Fields, "filter", []byte(in.Filter)),
 	}
-	if err := fault.Join(p.Err(), input.Validate()); err != nil {
+	if err := p.ErrWith(input); err != nil {
 		return nil, err
 	}
 	listing, err := s.Memories.List(ctx, who, input)

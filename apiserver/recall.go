@@ -155,7 +155,7 @@ func (s *Server) recall(ctx context.Context, who tenant.Identity, in *recallInpu
 	begin := time.Now()
 	var p params
 	input := in.Body.input(&p)
-	if err := fault.Join(p.Err(), input.Validate()); err != nil {
+	if err := p.ErrWith(input); err != nil {
 		return nil, err
 	}
 	include := in.Body.Include

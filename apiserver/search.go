@@ -6,7 +6,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -80,7 +79,7 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 		AsOf: p.to("asOf", value(in.Body.AsOf, "")), Zone: zone,
 		From: p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
 	}
-	if err := fault.Join(p.Err(), input.Validate()); err != nil {
+	if err := p.ErrWith(input); err != nil {
 		return nil, err
 	}
 	found, isDegraded, err := s.Chats.Search(ctx, who, input)

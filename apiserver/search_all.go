@@ -6,7 +6,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/apiserver/httpx"
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/search"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -72,7 +71,7 @@ func (s *Server) searchAll(ctx context.Context, who tenant.Identity, in *searchA
 		Around: int(value(in.Body.ContextChunks, chat.DefaultAround)), MinScore: in.Body.MinScore,
 		AsOf: p.to("asOf", value(in.Body.AsOf, "")), Zone: zone, Where: filter.Parse(&p.Fields, "filter", in.Body.Filter.Raw()),
 	}
-	if err := fault.Join(p.Err(), input.Validate()); err != nil {
+	if err := p.ErrWith(input); err != nil {
 		return nil, err
 	}
 	found, isDegraded, err := s.both().Search(ctx, who, input)

@@ -142,7 +142,7 @@ func (e *Endpoint) recall(ctx context.Context, c call, in recallIn) (recallOut, 
 		Queries: in.questions(&f), Many: len(in.Queries) > 0, Context: in.Context, Platform: in.Platform, MinScore: in.MinScore,
 		After: moment(&f, "after", in.After, zone), Before: moment(&f, "before", in.Before, zone), Zone: zone,
 	}
-	if err := fault.Join(f.Err(), input.Validate()); err != nil {
+	if err := f.ErrWith(input); err != nil {
 		return recallOut{}, err
 	}
 	list, degraded, err := e.both().Recall(ctx, c.who, input, in.Include)
@@ -216,7 +216,7 @@ func (e *Endpoint) searchChats(ctx context.Context, c call, in searchChatsIn) (s
 		AsOf: momentAfter(&f, "asOf", in.AsOf, zone), Zone: zone,
 		From: moment(&f, "dateFrom", in.DateFrom, zone), To: momentAfter(&f, "dateTo", in.DateTo, zone),
 	}
-	if err := fault.Join(f.Err(), input.Validate()); err != nil {
+	if err := f.ErrWith(input); err != nil {
 		return searchChatsOut{}, err
 	}
 	found, degraded, err := e.Chats.Search(ctx, c.who, input)

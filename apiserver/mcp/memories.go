@@ -153,7 +153,7 @@ func (e *Endpoint) store(ctx context.Context, c call, in storeIn) (storeOut, err
 	var f fault.Fields
 	input := memory.CreateInput{Text: in.Text, Bucket: in.BucketID.bucket(&f), Source: c.source, Request: c.request,
 		Attributes: memory.Attributes{AgentID: in.AgentID, RunID: in.RunID, Tags: in.Tags, Metadata: json.RawMessage(in.Metadata)}}
-	if err := fault.Join(f.Err(), input.Validate()); err != nil {
+	if err := f.ErrWith(input); err != nil {
 		return storeOut{}, err
 	}
 	created, err := e.Memories.Create(ctx, c.who, input)
@@ -189,7 +189,7 @@ func (e *Endpoint) get(ctx context.Context, c call, in getIn) (getOut, error) {
 // list returns a listing within a number of tokens and the token limit of the tenant. The first memory is truncated if it
 // has more.
 func (e *Endpoint) list(ctx context.Context, who tenant.Identity, f *fault.Fields, input memory.ListInput, limit int) (memory.Listing, []memoryOut, error) {
-	if err := fault.Join(f.Err(), input.Validate()); err != nil {
+	if err := f.ErrWith(input); err != nil {
 		return memory.Listing{}, nil, err
 	}
 	who.Quota.ListTokens = min(who.Quota.ListTokens, int64(limit))

@@ -70,6 +70,9 @@ func (e *Endpoint) updateBatch(ctx context.Context, r Request) (any, error) {
 	for _, o := range found {
 		for _, m := range o.memories {
 			to, err := changeOf(m, changes[m.ID])
+			if err == nil {
+				err = to.Validate() // before any memory is changed
+			}
 			if err != nil {
 				return nil, changeError(err, slices.Index(ids, m.ID))
 			}

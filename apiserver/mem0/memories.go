@@ -56,7 +56,7 @@ func (e *Endpoint) update(ctx context.Context, r Request) (any, error) {
 	return updatedOut{toOut(who, m), m.Text}, nil
 }
 
-// changeOf returns a valid change of a memory. New metadata replaces that of the client, and keeps the
+// changeOf returns the change of a memory. New metadata replaces that of the client, and keeps the
 // user and the app.
 func changeOf(m memory.Memory, in updateIn) (memory.UpdateInput, error) {
 	change := memory.UpdateInput{ID: m.ID, Text: in.Text}
@@ -68,7 +68,7 @@ func changeOf(m memory.Memory, in updateIn) (memory.UpdateInput, error) {
 		}
 		change.Metadata = &metadata
 	}
-	return change, change.Validate()
+	return change, nil
 }
 
 // delete deletes a memory, and with delete_linked those that it replaces.

@@ -102,3 +102,25 @@ func TestJoin(t *testing.T) {
 		t.Errorf("Join = %v", err)
 	}
 }
+
+// input is an input without a text.
+type input struct{}
+
+func (input) Validate() error {
+	var f fault.Fields
+	f.Add("text", "is required")
+	return f.Err()
+}
+
+// An input is validated with the fields only if they are refused anyway: otherwise its service validates it.
+func TestErrWith(t *testing.T) {
+	t.Parallel()
+	var f fault.Fields
+	if err := f.ErrWith(input{}); err != nil {
+		t.Errorf("without fields: ErrWith = %v, want nil", err)
+	}
+	f.Add("count", "is required")
+	if err := f.ErrWith(input{}); err == nil || err.Error() != "count is required; text is required" {
+		t.Errorf("ErrWith = %v", err)
+	}
+}

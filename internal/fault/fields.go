@@ -33,6 +33,15 @@ func (f *Fields) Err() error {
 	return &Error{Kind: Invalid, Message: describe(f.list), Fields: f.list}
 }
 
+// ErrWith returns one Invalid error for all fields and those of the input that was converted with them, or nil if
+// there are none: then the input is validated by the service that accepts it.
+func (f *Fields) ErrWith(input interface{ Validate() error }) error {
+	if len(f.list) == 0 {
+		return nil
+	}
+	return Join(f.Err(), input.Validate())
+}
+
 // WithFieldNames returns e with its fields renamed, for a caller whose input uses
 // other names. The map has [] in place of a list index: its entry for
 // "messages[].text" renames "messages[3].text". A member of a renamed field is renamed

@@ -16,7 +16,7 @@ import (
 func (s Service) Recall(ctx context.Context, who tenant.Identity, in chat.RecallInput, include []Kind) ([]chat.Recollection, bool, error) {
 	var f fault.Fields
 	CheckKinds(&f, include)
-	if err := fault.Join(f.Err(), in.Validate()); err != nil {
+	if err := f.ErrWith(in); err != nil {
 		return nil, false, err
 	}
 	included := Input{Include: include}
