@@ -57,7 +57,8 @@ func checkMemory(m *memory, f *fault.Fields) {
 		id(f, "mergedInto", m.MergedInto)
 		when(f, "mergedAt", &m.MergedAt)
 	}
-	attributes(*m).Normalize(f)
+	a := memories.Attributes{AgentID: m.AgentID, RunID: m.RunID, Tags: m.Tags, Metadata: m.Metadata}.Normalize(f)
+	m.AgentID, m.RunID, m.Tags, m.Metadata = a.AgentID, a.RunID, a.Tags, a.Metadata
 }
 
 func checkVersion(v *memoryVersion, f *fault.Fields) {

@@ -7,8 +7,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
-	memories "github.com/mnemo-dev/mnemo/internal/memory"
 )
 
 const (
@@ -89,16 +87,8 @@ type memory struct {
 
 func (m memory) key() string { return m.ID }
 
-func fromMemory(m account.Memory) any { return memory(m) }
-func toMemory(m memory) account.Memory {
-	a := attributes(m).Normalize(&fault.Fields{}) // checkMemory reports the problems
-	m.AgentID, m.RunID, m.Tags, m.Metadata = a.AgentID, a.RunID, a.Tags, a.Metadata
-	return account.Memory(m)
-}
-
-func attributes(m memory) memories.Attributes {
-	return memories.Attributes{AgentID: m.AgentID, RunID: m.RunID, Tags: m.Tags, Metadata: m.Metadata}
-}
+func fromMemory(m account.Memory) any  { return memory(m) }
+func toMemory(m memory) account.Memory { return account.Memory(m) }
 
 type memoryVersion struct {
 	Memory    string    `json:"memoryId"`

@@ -62,14 +62,20 @@ func NewService(c Config) *Service {
 
 // Validate returns one Invalid error for all invalid fields.
 func (in CreateInput) Validate() error {
+	_, err := in.checked()
+	return err
+}
+
+// checked returns the input as it is stored, or one Invalid error for all invalid fields.
+func (in CreateInput) checked() (CreateInput, error) {
 	var f fault.Fields
 	checkText(&f, in.Text)
 	if utf8.RuneCountInString(in.Source) > maxSource {
 		f.Add("source", "must be at most %d characters", maxSource)
 	}
 	checkString(&f, "source", in.Source)
-	in.Normalize(&f)
-	return f.Err()
+	in.Attributes = in.Normalize(&f)
+	return in, f.Err()
 }
 
 // Create stores a memory, unless the bucket contains one with exactly this text and
@@ -77,10 +83,10 @@ func (in CreateInput) Validate() error {
 // when a quota is exceeded. If the embedder is slow or unavailable, only semantic
 // search of it is delayed.
 func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInput) (Created, error) {
-	if err := in.Validate(); err != nil {
+	in, err := in.checked()
+	if err != nil {
 		return Created{}, err
 	}
-	in.Attributes = in.Normalize(&fault.Fields{})
 	units := retrieve.MemoryUnits(in.Text)
 	m := NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units, Repeats: repeats(in.Text)}
 	var prepared Prepared

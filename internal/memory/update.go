@@ -96,6 +96,12 @@ func MissingMemories(ids []string) error {
 
 // Validate returns one Invalid error for all invalid fields.
 func (in UpdateInput) Validate() error {
+	_, err := in.checked()
+	return err
+}
+
+// checked returns the input as it is stored, or one Invalid error for all invalid fields.
+func (in UpdateInput) checked() (UpdateInput, error) {
 	var f fault.Fields
 	if in.Text == nil && in.Bucket == (BucketRef{}) && in.AttributeChanges.IsZero() {
 		f.Add("text, bucket or attribute", "is required; there is nothing to change")
@@ -103,13 +109,13 @@ func (in UpdateInput) Validate() error {
 	if in.Text != nil {
 		checkText(&f, *in.Text)
 	}
-	in.Bucket.check(&f)
-	in.Normalize(&f)
-	return f.Err()
+	in.Bucket = in.Bucket.checked(&f)
+	in.AttributeChanges = in.Normalize(&f)
+	return in, f.Err()
 }
 
-// Validate returns one Invalid error for all invalid fields.
-func (in MoveInput) Validate() error {
+// checked returns the input as it is stored, or one Invalid error for all invalid fields.
+func (in MoveInput) checked() (MoveInput, error) {
 	var f fault.Fields
 	if n := len(in.IDs); n == 0 || n > MaxMove {
 		f.Add("memory ids", "must contain 1 to %d ids, not %d", MaxMove, n)
@@ -117,16 +123,18 @@ func (in MoveInput) Validate() error {
 	if in.Bucket == (BucketRef{}) {
 		f.Add("target bucket", "is required")
 	}
-	in.Bucket.check(&f)
-	return f.Err()
+	in.Bucket = in.Bucket.checked(&f)
+	return in, f.Err()
 }
 
-// check validates the name; an empty one is ignored.
-func (b BucketRef) check(f *fault.Fields) {
+// checked returns the reference with the name as it is stored. It adds the problems to f; an empty name is ignored.
+func (b BucketRef) checked(f *fault.Fields) BucketRef {
 	if b.Name != "" && textrule.IsBlank(b.Name) {
 		f.Add("bucket name", "must not be blank")
 	}
 	checkString(f, "bucket name", b.Name)
+	b.Name = strings.TrimSpace(b.Name)
+	return b
 }
 
 // checkText validates a memory's text.
@@ -146,11 +154,10 @@ func checkText(f *fault.Fields, text string) {
 // storage quota is exceeded, and ErrMemoryChanged. If the embedder is slow or unavailable, only semantic
 // search of the new text is delayed.
 func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInput) (int, error) {
-	if err := in.Validate(); err != nil {
+	in, err := in.checked()
+	if err != nil {
 		return 0, err
 	}
-	in.Bucket.Name = strings.TrimSpace(in.Bucket.Name)
-	in.AttributeChanges = in.Normalize(&fault.Fields{})
 	edit := Edit{UpdateInput: in}
 	if in.Text != nil {
 		edit.Tokens, edit.Units = s.CountTokens(*in.Text), retrieve.MemoryUnits(*in.Text)
@@ -180,10 +187,10 @@ func (s *Service) subjectAfter(ctx context.Context, who tenant.Identity, in Upda
 // their distinct ids. It returns Invalid for an invalid input and NotFound for an
 // unknown bucket or, with RejectedIDs, for unknown memories.
 func (s *Service) Move(ctx context.Context, who tenant.Identity, in MoveInput) ([]string, error) {
-	if err := in.Validate(); err != nil {
+	in, err := in.checked()
+	if err != nil {
 		return nil, err
 	}
-	in.Bucket.Name = strings.TrimSpace(in.Bucket.Name)
 	ids, err := s.Store.Move(ctx, who.Scope, in)
 	if err != nil {
 		return nil, fmt.Errorf("move memories: %w", describeMissingBucket(err, in.Bucket))
