@@ -129,7 +129,8 @@ var tooLong = fmt.Sprintf("The conversation has more than %d tokens.", MaxTokens
 
 // embed returns the vectors of the new and changed messages' units, by the text they embed, so that semantic search finds
 // them immediately. It returns nil if there are more than maxRequestUnits, or if the embedder does not answer in time: the index
-// job then embeds them.
+// job then embeds them. Its plan only tells which messages are new, because clients send the whole conversation after each
+// turn. The store makes the plan that is written, under its lock.
 func (s *Service) embed(ctx context.Context, who tenant.Identity, u Upsert) (map[string][]float32, error) {
 	before, stored, err := s.Store.Find(ctx, who.Scope, u.Key())
 	if err != nil {
