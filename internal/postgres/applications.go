@@ -84,17 +84,13 @@ func storeApplication(ctx context.Context, q *db.Queries, id string, user int64,
 	if err != nil {
 		return err
 	}
-	if err := auditUser(ctx, q, id, user, verb, a.Name); err != nil {
-		return err
-	}
+	auditUser(ctx, q, id, user, verb, a.Name)
 	return q.NotifyTenant(ctx, id)
 }
 
 // endApplication revokes the keys of an application that is not listed any more.
 func endApplication(ctx context.Context, q *db.Queries, id string, user int64) error {
-	if err := auditUser(ctx, q, id, user, audit.ApplicationDelete); err != nil {
-		return err
-	}
+	auditUser(ctx, q, id, user, audit.ApplicationDelete)
 	if err := q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: user, Active: false}); err != nil {
 		return err
 	}
@@ -198,7 +194,8 @@ func createApplicationUser(ctx context.Context, q *db.Queries, id, name string) 
 	if err != nil {
 		return err
 	}
-	return auditUser(ctx, q, id, user, audit.UserCreate)
+	auditUser(ctx, q, id, user, audit.UserCreate)
+	return nil
 }
 
 // ApplicationUsers implements tenant.ApplicationUserStore.

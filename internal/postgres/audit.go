@@ -30,29 +30,29 @@ var _ audit.Store = (*DB)(nil)
 
 // appendAudit writes the audit record of a change of a user's data by the actor of the
 // context, in the transaction of the change.
-func appendAudit(ctx context.Context, q *db.Queries, scope tenant.Scope, verb audit.Verb, objects ...string) error {
-	return auditUser(ctx, q, string(scope.Tenant), int64(scope.User), verb, objects...)
+func appendAudit(ctx context.Context, q *db.Queries, scope tenant.Scope, verb audit.Verb, objects ...string) {
+	auditUser(ctx, q, string(scope.Tenant), int64(scope.User), verb, objects...)
 }
 
 // auditTenant writes the audit record of a change of a tenant.
-func auditTenant(ctx context.Context, q *db.Queries, id string, verb audit.Verb) error {
-	return auditUser(ctx, q, id, 0, verb, id)
+func auditTenant(ctx context.Context, q *db.Queries, id string, verb audit.Verb) {
+	auditUser(ctx, q, id, 0, verb, id)
 }
 
 // auditUser is appendAudit for changes without a scope. User 0 is the tenant.
-func auditUser(ctx context.Context, q *db.Queries, id string, user int64, verb audit.Verb, objects ...string) error {
+func auditUser(ctx context.Context, q *db.Queries, id string, user int64, verb audit.Verb, objects ...string) {
+	q.Later().AppendAudit(auditRecord(ctx, id, user, verb, objects...))
+}
+
+func auditRecord(ctx context.Context, id string, user int64, verb audit.Verb, objects ...string) db.AppendAuditParams {
 	a := tenant.ActorOf(ctx)
 	if objects == nil {
 		objects = []string{}
 	}
-	err := q.AppendAudit(ctx, db.AppendAuditParams{
+	return db.AppendAuditParams{
 		TenantID: id, UserID: user, Actor: string(a.Kind), Via: a.Via,
 		Fingerprint: a.Fingerprint, App: a.App, Verb: string(verb), Objects: objects,
-	})
-	if err != nil {
-		return fmt.Errorf("write audit record: %w", err)
 	}
-	return nil
 }
 
 // bucketID returns the id of a bucket as in audit records.
@@ -255,5 +255,8 @@ func allAudit(ctx context.Context, q *db.Queries, id tenant.ID) iter.Seq2[audit.
 // RecordCommand writes the audit record of a command that changes nothing else in the
 // database, such as an export or a rebuild of the index.
 func (d *DB) RecordCommand(ctx context.Context, id tenant.ID, verb audit.Verb) error {
-	return d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error { return auditTenant(ctx, q, string(id), verb) })
+	return d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		auditTenant(ctx, q, string(id), verb)
+		return nil
+	})
 }

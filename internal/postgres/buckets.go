@@ -31,11 +31,9 @@ func (d *DB) ListBuckets(ctx context.Context, scope tenant.Scope) ([]memory.Buck
 		return err
 	})
 	if err == nil && (len(rows) == 0 || !rows[0].IsDefault) {
-		err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-			err := ensureDefaultBucket(ctx, q, scope)
-			if err == nil {
-				rows, err = q.ListBuckets(ctx, p)
-			}
+		err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) (err error) {
+			ensureDefaultBucket(q, scope)
+			rows, err = q.ListBuckets(ctx, p)
 			return err
 		})
 	}
@@ -56,7 +54,8 @@ func (d *DB) CreateBucket(ctx context.Context, scope tenant.Scope, b memory.Buck
 			if answer.ID, err = createBucket(ctx, q, scope, b); err != nil {
 				return err
 			}
-			return appendAudit(ctx, q, scope, audit.BucketCreate, bucketID(answer.ID))
+			appendAudit(ctx, q, scope, audit.BucketCreate, bucketID(answer.ID))
+			return nil
 		})
 	})
 	if err != nil {
@@ -72,12 +71,8 @@ type bucketAnswer struct {
 
 func createBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memory.BucketInput) (int64, error) {
 	// The default bucket is created first, so that its name is not available.
-	if err := ensureDefaultBucket(ctx, q, scope); err != nil {
-		return 0, err
-	}
-	if err := q.LockDefaultBucket(ctx, db.LockDefaultBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
-		return 0, fmt.Errorf("lock default bucket: %w", err)
-	}
+	ensureDefaultBucket(q, scope)
+	q.Later().LockDefaultBucket(db.LockDefaultBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	n, err := q.CountBuckets(ctx, db.CountBucketsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if err != nil {
 		return 0, fmt.Errorf("count buckets: %w", err)
@@ -107,9 +102,7 @@ func createBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memo
 func (d *DB) UpdateBucket(ctx context.Context, scope tenant.Scope, id int64, u memory.BucketUpdate) error {
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		// The default bucket is created first, so that its name is not available.
-		if err := ensureDefaultBucket(ctx, q, scope); err != nil {
-			return err
-		}
+		ensureDefaultBucket(q, scope)
 		b, err := lockBucket(ctx, q, scope, id)
 		if err != nil {
 			return err
@@ -129,7 +122,8 @@ func (d *DB) UpdateBucket(ctx context.Context, scope tenant.Scope, id int64, u m
 		if err != nil {
 			return err
 		}
-		return appendAudit(ctx, q, scope, audit.BucketUpdate, bucketID(id))
+		appendAudit(ctx, q, scope, audit.BucketUpdate, bucketID(id))
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("update bucket: %w", err)
@@ -187,7 +181,8 @@ func (d *DB) emptyBucket(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err != nil {
 		return n, err
 	}
-	return n, appendAudit(ctx, q, scope, audit.BucketDelete, bucketID(id))
+	appendAudit(ctx, q, scope, audit.BucketDelete, bucketID(id))
+	return n, nil
 }
 
 // lockBucket returns a bucket of the user, or ErrBucketNotFound.
@@ -219,23 +214,16 @@ func findBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memory
 }
 
 // addToBuckets adds deltas to the memory counts of buckets.
-func addToBuckets(ctx context.Context, q *db.Queries, scope tenant.Scope, deltas map[int64]int64) error {
+func addToBuckets(q *db.Queries, scope tenant.Scope, deltas map[int64]int64) {
 	p := db.AddBucketMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}
 	for id, n := range deltas {
 		p.Ids, p.Deltas = append(p.Ids, id), append(p.Deltas, n)
 	}
-	if err := q.AddBucketMemories(ctx, p); err != nil {
-		return fmt.Errorf("update memory counts: %w", err)
-	}
-	return nil
+	q.Later().AddBucketMemories(p)
 }
 
-func ensureDefaultBucket(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
-	err := q.EnsureDefaultBucket(ctx, db.EnsureDefaultBucketParams{
+func ensureDefaultBucket(q *db.Queries, scope tenant.Scope) {
+	q.Later().EnsureDefaultBucket(db.EnsureDefaultBucketParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: memory.DefaultBucket, NameKey: memory.BucketNameKey(memory.DefaultBucket),
 	})
-	if err != nil {
-		return fmt.Errorf("create default bucket: %w", err)
-	}
-	return nil
 }

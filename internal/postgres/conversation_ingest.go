@@ -18,7 +18,7 @@ import (
 func (c Conversations) Upsert(ctx context.Context, scope tenant.Scope, u chat.Upsert) (chat.Outcome, error) {
 	var out chat.Outcome
 	err := retryInserts(func() error {
-		return c.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		return c.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 			var err error
 			out, err = ingestOnce(ctx, q, scope, u, func() (chat.Outcome, error) {
 				w := &conversationWriter{db: c.DB, tx: tx, q: q, scope: scope}
@@ -39,9 +39,7 @@ func (c Conversations) Upsert(ctx context.Context, scope tenant.Scope, u chat.Up
 // upsert locks the usage row before it writes anything. A conversation that is written before that lock deadlocks with
 // the erasure of its user, which holds the lock while it deletes the user.
 func (w *conversationWriter) upsert(ctx context.Context, u chat.Upsert) (chat.Outcome, error) {
-	if err := w.q.AwaitUsage(ctx, string(w.scope.Tenant)); err != nil {
-		return chat.Outcome{}, err
-	}
+	w.q.Later().AwaitUsage(string(w.scope.Tenant))
 	if err := requireUser(ctx, w.q, w.scope); err != nil {
 		return chat.Outcome{}, err
 	}
@@ -53,16 +51,14 @@ func (w *conversationWriter) upsert(ctx context.Context, u chat.Upsert) (chat.Ou
 		return chat.Outcome{}, chat.ErrTooLarge
 	}
 	result := importer.ResultOf(importer.Entry{Name: u.ExternalID}, change)
-	if w.importID, err = insertImport(ctx, w.q, w.scope, u.Platform, result); err != nil {
+	if w.importID, err = insertImport(w.q, w.scope, u.Platform, result); err != nil {
 		return chat.Outcome{}, err
 	}
 	if change.Changed() {
 		if change.After, err = w.writeOne(ctx, change); err != nil {
 			return chat.Outcome{}, err
 		}
-		if err := appendAudit(ctx, w.q, w.scope, audit.ConversationStore, change.After.ID); err != nil {
-			return chat.Outcome{}, err
-		}
+		appendAudit(ctx, w.q, w.scope, audit.ConversationStore, change.After.ID)
 	}
 	return chat.Outcome{
 		ImportID: w.importID, Conversation: change.After, Added: len(change.Added), Replaced: len(change.Replaced),
@@ -114,5 +110,5 @@ func (w *conversationWriter) writeOne(ctx context.Context, change chat.Change) (
 	if err != nil {
 		return chat.Conversation{}, err
 	}
-	return change.After, w.db.insertSync(ctx, w.tx, w.scope.Tenant, units)
+	return change.After, w.db.insertSync(ctx, w.tx, w.q, w.scope.Tenant, units)
 }

@@ -42,8 +42,10 @@ func (c Conversations) SetFlags(ctx context.Context, scope tenant.Scope, ids []s
 				list[i] = transition{user: int64(scope.User), id: r.ID, before: before, after: f.Apply(before)}
 				counts.Move(before, list[i].after)
 			}
-			if err := pin(ctx, q, scope, batch, f.Pinned); err != nil {
-				return err
+			if f.Pinned != nil {
+				q.Later().PinConversations(db.PinConversationsParams{
+					TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: batch, Pinned: *f.Pinned,
+				})
 			}
 			n, err := c.DB.setStatus(ctx, tx, q, scope.Tenant, list)
 			if err != nil {
@@ -54,8 +56,9 @@ func (c Conversations) SetFlags(ctx context.Context, scope tenant.Scope, ids []s
 		if len(out) == 0 {
 			return nil
 		}
-		if err := appendAudit(ctx, q, scope, audit.ConversationUpdate, out...); err != nil || changed == 0 {
-			return err
+		appendAudit(ctx, q, scope, audit.ConversationUpdate, out...)
+		if changed == 0 {
+			return nil
 		}
 		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope, -counts.Active)
 	})
@@ -63,19 +66,6 @@ func (c Conversations) SetFlags(ctx context.Context, scope tenant.Scope, ids []s
 		return nil, fmt.Errorf("set flags: %w", err)
 	}
 	return out, nil
-}
-
-func pin(ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, pinned *bool) error {
-	if pinned == nil {
-		return nil
-	}
-	err := q.PinConversations(ctx, db.PinConversationsParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids, Pinned: *pinned,
-	})
-	if err != nil {
-		return fmt.Errorf("pin conversations: %w", err)
-	}
-	return nil
 }
 
 // transition is a change of a conversation's state.
@@ -106,20 +96,16 @@ func (d *DB) setStatus(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.
 	}
 	for status, p := range groups {
 		p.TenantID, p.Status = string(id), string(status)
-		if err := q.SetConversationStatus(ctx, *p); err != nil {
-			return 0, fmt.Errorf("set status: %w", err)
-		}
+		q.Later().SetConversationStatus(*p)
 	}
-	if err := countTransitions(ctx, q, id, list); err != nil {
-		return 0, fmt.Errorf("count conversations: %w", err)
-	}
+	countTransitions(q, id, list)
 	for active, p := range units {
 		p.TenantID, p.Active = string(id), active
 		ids, err := q.SetUnitsActive(ctx, *p)
 		if err != nil {
 			return 0, fmt.Errorf("set units active: %w", err)
 		}
-		if err := d.insertSync(ctx, tx, id, unitIDs(ids)); err != nil {
+		if err := d.insertSync(ctx, tx, q, id, unitIDs(ids)); err != nil {
 			return 0, err
 		}
 	}
@@ -127,7 +113,7 @@ func (d *DB) setStatus(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.
 }
 
 // countTransitions updates the conversation counters of the tenant and its users.
-func countTransitions(ctx context.Context, q *db.Queries, id tenant.ID, list []transition) error {
+func countTransitions(q *db.Queries, id tenant.ID, list []transition) {
 	var total chat.StatusCounts
 	perUser := map[int64]*chat.StatusCounts{}
 	for _, t := range list {
@@ -135,20 +121,13 @@ func countTransitions(ctx context.Context, q *db.Queries, id tenant.ID, list []t
 		getOrNew(perUser, t.user).Move(t.before, t.after)
 	}
 	if total != (chat.StatusCounts{}) {
-		err := q.AddConversationUsage(ctx, db.AddConversationUsageParams{TenantID: string(id), Active: total.Active, Blocked: total.Blocked})
-		if err != nil {
-			return err
-		}
+		q.Later().AddConversationUsage(db.AddConversationUsageParams{TenantID: string(id), Active: total.Active, Blocked: total.Blocked})
 	}
 	for user, c := range perUser {
-		if c.Active == 0 {
-			continue
-		}
-		if err := q.AddUserConversations(ctx, db.AddUserConversationsParams{TenantID: string(id), UserID: user, Active: c.Active}); err != nil {
-			return err
+		if c.Active != 0 {
+			q.Later().AddUserConversations(db.AddUserConversationsParams{TenantID: string(id), UserID: user, Active: c.Active})
 		}
 	}
-	return nil
 }
 
 func getOrNew[K comparable, V any](m map[K]*V, k K) *V {
@@ -159,18 +138,14 @@ func getOrNew[K comparable, V any](m map[K]*V, k K) *V {
 }
 
 // addConversations adds to the conversation counters of a user and the tenant.
-func addConversations(ctx context.Context, q *db.Queries, scope tenant.Scope, c chat.StatusCounts) error {
+func addConversations(q *db.Queries, scope tenant.Scope, c chat.StatusCounts) {
 	if c == (chat.StatusCounts{}) {
-		return nil
+		return
 	}
-	err := q.AddConversationUsage(ctx, db.AddConversationUsageParams{TenantID: string(scope.Tenant), Active: c.Active, Blocked: c.Blocked})
-	if err == nil && c.Active != 0 {
-		err = q.AddUserConversations(ctx, db.AddUserConversationsParams{
+	q.Later().AddConversationUsage(db.AddConversationUsageParams{TenantID: string(scope.Tenant), Active: c.Active, Blocked: c.Blocked})
+	if c.Active != 0 {
+		q.Later().AddUserConversations(db.AddUserConversationsParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Active: c.Active,
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("count conversations: %w", err)
-	}
-	return nil
 }

@@ -72,7 +72,8 @@ func (w *conversationWriter) charge(ctx context.Context, storage int64, counts c
 	if err := reserve(ctx, w.q, w.scope, 0, storage, 0); err != nil {
 		return err
 	}
-	return addConversations(ctx, w.q, w.scope, counts)
+	addConversations(w.q, w.scope, counts)
+	return nil
 }
 
 // write writes the conversations and messages of changes.
@@ -81,21 +82,19 @@ func (w *conversationWriter) write(ctx context.Context, changes ...chat.Change) 
 	for _, c := range changes {
 		if c.Created() {
 			inserts = append(inserts, c.After)
-		} else if err := w.update(ctx, c.After); err != nil {
-			return fmt.Errorf("update conversation: %w", err)
+		} else {
+			w.update(c.After)
 		}
 	}
 	if err := w.insert(ctx, inserts); err != nil {
 		return err
 	}
-	if err := w.writeMessages(ctx, changes); err != nil {
-		return fmt.Errorf("write messages: %w", err)
-	}
+	w.writeMessages(changes)
 	return nil
 }
 
-func (w *conversationWriter) update(ctx context.Context, c chat.Conversation) error {
-	return w.q.UpdateConversation(ctx, db.UpdateConversationParams{
+func (w *conversationWriter) update(c chat.Conversation) {
+	w.q.Later().UpdateConversation(db.UpdateConversationParams{
 		TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ID: c.ID, PlatformName: c.PlatformName, Title: c.Title,
 		MessageCount: integer(c.MessageCount), TokenCount: int64(c.TokenCount), Bytes: c.Bytes, ImportID: w.importID,
 		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, ExportedAt: optionalTime(c.ExportedAt),

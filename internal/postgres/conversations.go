@@ -52,12 +52,13 @@ func recordFailure(ctx context.Context, q *db.Queries, scope tenant.Scope, u cha
 		return chat.Outcome{}, err
 	}
 	result := importer.Rejected(importer.Entry{Name: u.ExternalID, Outcome: importer.EntryFailed, Reason: reason})
-	importID, err := insertImport(ctx, q, scope, u.Platform, result)
+	importID, err := insertImport(q, scope, u.Platform, result)
 	if err != nil {
 		return chat.Outcome{}, err
 	}
 	out := chat.Outcome{ImportID: importID, Conversation: chat.Rejected(stored[u.Key()], u, id), Failed: true}
-	return out, appendAudit(ctx, q, scope, audit.ImportReject, importID)
+	appendAudit(ctx, q, scope, audit.ImportReject, importID)
+	return out, nil
 }
 
 // Get implements chat.Store.
@@ -155,7 +156,8 @@ func (c Conversations) Delete(ctx context.Context, scope tenant.Scope, ids []str
 		if err := c.delete(ctx, tx, q, scope, parseIDs(ids), &out); err != nil || len(out.IDs) == 0 {
 			return err
 		}
-		return appendAudit(ctx, q, scope, audit.ConversationDelete, out.IDs...)
+		appendAudit(ctx, q, scope, audit.ConversationDelete, out.IDs...)
+		return nil
 	})
 	if err != nil {
 		return chat.Deleted{}, fmt.Errorf("delete conversations: %w", err)
@@ -200,10 +202,8 @@ func (c Conversations) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, sco
 	if err := reserve(ctx, q, scope, 0, storage, 0); err != nil {
 		return 0, err
 	}
-	if err := addConversations(ctx, q, scope, counts); err != nil {
-		return 0, err
-	}
-	return -counts.Active, c.DB.insertSync(ctx, tx, scope.Tenant, out.Units)
+	addConversations(q, scope, counts)
+	return -counts.Active, c.DB.insertSync(ctx, tx, q, scope.Tenant, out.Units)
 }
 
 func toConversation(r db.Conversation) chat.Conversation {

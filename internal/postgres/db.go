@@ -156,65 +156,61 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// work is the body of a transaction.
+// work is the body of a transaction. The transaction begins with the first statement that it sends.
 type work func(tx pgx.Tx, q *db.Queries) error
 
 // inScope runs a transaction that sees the rows of one user.
 func (d *DB) inScope(ctx context.Context, scope tenant.Scope, do work) error {
-	return d.transact(ctx, scope.Tenant, strconv.FormatInt(int64(scope.User), 10), do)
+	return d.enter(ctx, scope.Tenant, strconv.FormatInt(int64(scope.User), 10), do)
 }
 
 // inTenant runs a transaction that sees the rows of all users of a tenant.
 func (d *DB) inTenant(ctx context.Context, id tenant.ID, do work) error {
-	return d.transact(ctx, id, allUsers, do)
+	return d.enter(ctx, id, allUsers, do)
+}
+
+func (d *DB) enter(ctx context.Context, t tenant.ID, user string, do work) error {
+	id, ok := parseID(string(t))
+	if !ok {
+		return unknownTenant(t)
+	}
+	return d.transact(ctx, do, id, user)
 }
 
 // inTx runs a transaction on the control tables; row-level security hides all
 // user data from it.
 func (d *DB) inTx(ctx context.Context, do work) error {
-	return d.transact(ctx, "", "", do)
+	return d.transact(ctx, do)
 }
 
-// transact runs do in a transaction and retries it after a serialization
-// failure or deadlock: do must not keep state between calls.
-func (d *DB) transact(ctx context.Context, id tenant.ID, user string, do work) error {
-	begin, err := beginQuery(id, user)
-	if err != nil {
-		return err
-	}
+// errChanged means that a concurrent transaction changed what this one had read.
+var errChanged = tenant.ErrConcurrentUpdates
+
+// transact runs do in a transaction and repeats it after a serialization failure, a deadlock or errChanged: do must not
+// keep state between calls. The scope is a tenant and a user, or nothing.
+func (d *DB) transact(ctx context.Context, do work, scope ...any) error {
+	var err error
 	for range attempts {
-		err = d.once(ctx, begin, do)
-		if !lost(err) {
+		err = d.once(ctx, do, scope)
+		if !lost(err) && !errors.Is(err, errChanged) {
 			break
 		}
 	}
 	return mapError(err)
 }
 
-// beginQuery begins a transaction and sets its scope in one round trip. The
-// simple protocol has no parameters, so both values are validated.
-func beginQuery(id tenant.ID, user string) (string, error) {
-	if id == "" {
-		return "begin", nil
-	}
-	canonical, ok := parseID(string(id))
-	if !ok {
-		return "", unknownTenant(id)
-	}
-	return fmt.Sprintf("begin; select set_config('mnemo.tenant', '%s', true), set_config('mnemo.user', '%s', true)", canonical, user), nil
-}
-
-func (d *DB) once(ctx context.Context, begin string, do work) error {
+func (d *DB) once(ctx context.Context, do work, scope []any) error {
 	conn, err := d.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
-	if err != nil {
-		return err
+	tx := &transaction{conn: conn.Conn(), waiting: &pgx.Batch{}}
+	tx.Queue("begin")
+	if len(scope) > 0 {
+		tx.Queue(enterWritableScope, scope...)
 	}
-	// No effect after a commit; otherwise it resets the connection.
+	// No effect after a commit. If it fails, the pool closes the connection.
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	if err := do(tx, db.New(tx)); err != nil {
 		return err

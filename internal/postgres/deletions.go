@@ -29,20 +29,15 @@ func (m Memories) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []
 	var out memory.Deleted
 	err := m.DB.deleteUndoable(ctx, scope, func(tx pgx.Tx, q *db.Queries, _ *tenant.FinishDeletionsArgs, deletion string) (int, error) {
 		out = memory.Deleted{Undo: deletion}
-		err := q.KeepMemories(ctx, db.KeepMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
+		q.Later().KeepMemories(db.KeepMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
 			Deletion: deletion, UndoWindow: interval(tenant.UndoWindow), Ids: parseIDs(ids)})
-		if err != nil {
-			return 0, fmt.Errorf("keep rows: %w", err)
-		}
-		err = q.KeepMerged(ctx, db.KeepMergedParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
+		q.Later().KeepMerged(db.KeepMergedParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
 			Deletion: deletion, UndoWindow: interval(tenant.UndoWindow), Ids: parseIDs(ids)})
-		if err != nil {
-			return 0, fmt.Errorf("keep merged rows: %w", err)
-		}
 		if err := m.remove(ctx, tx, q, scope, parseIDs(ids), &out); err != nil || len(out.IDs) == 0 {
 			return 0, err
 		}
-		return len(out.IDs), appendAudit(ctx, q, scope, audit.MemoryDelete, slices.Concat(out.IDs, out.Merged)...)
+		appendAudit(ctx, q, scope, audit.MemoryDelete, slices.Concat(out.IDs, out.Merged)...)
+		return len(out.IDs), nil
 	})
 	if err != nil {
 		return memory.Deleted{}, fmt.Errorf("delete memories: %w", err)
@@ -55,11 +50,8 @@ func (c Conversations) DeleteUndoable(ctx context.Context, scope tenant.Scope, i
 	var out chat.Deleted
 	err := c.DB.deleteUndoable(ctx, scope, func(tx pgx.Tx, q *db.Queries, job *tenant.FinishDeletionsArgs, deletion string) (int, error) {
 		out = chat.Deleted{Undo: deletion}
-		err := q.KeepConversations(ctx, db.KeepConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
+		q.Later().KeepConversations(db.KeepConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
 			Deletion: deletion, UndoWindow: interval(tenant.UndoWindow), Ids: parseIDs(ids)})
-		if err != nil {
-			return 0, fmt.Errorf("keep rows: %w", err)
-		}
 		// Others become searchable in its place when the deletion is final.
 		freed, err := c.remove(ctx, tx, q, scope, parseIDs(ids), &out)
 		if err != nil || len(out.IDs) == 0 {
@@ -72,7 +64,8 @@ func (c Conversations) DeleteUndoable(ctx context.Context, scope tenant.Scope, i
 		if b.causeOf(freed) == freedQuota {
 			job.User = tenant.NoUser
 		}
-		return len(out.IDs), appendAudit(ctx, q, scope, audit.ConversationDelete, out.IDs...)
+		appendAudit(ctx, q, scope, audit.ConversationDelete, out.IDs...)
+		return len(out.IDs), nil
 	})
 	if err != nil {
 		return chat.Deleted{}, fmt.Errorf("delete conversations: %w", err)
@@ -89,13 +82,9 @@ func (d *DB) deleteUndoable(
 	if err != nil {
 		return fmt.Errorf("generate id: %w", err)
 	}
-	return d.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
-		if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
-			return err
-		}
-		if err := q.MarkErasing(ctx, erasingUndoable); err != nil {
-			return err
-		}
+	return d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		q.Later().AwaitUsage(string(scope.Tenant))
+		q.Later().MarkErasing(erasingUndoable)
 		job := tenant.FinishDeletionsArgs(scope)
 		n, err := remove(tx, q, &job, deletion)
 		if err != nil || n == 0 {
@@ -136,9 +125,7 @@ func (d *DB) undelete(ctx context.Context, scope tenant.Scope, deletion, kind st
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		if err := q.MarkErasing(ctx, erasingUndo); err != nil {
-			return err
-		}
+		q.Later().MarkErasing(erasingUndo)
 		contents, err := q.TakeDeletion(ctx, db.TakeDeletionParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Kind: kind})
 		if err != nil {
 			return err
@@ -159,10 +146,11 @@ func (m Memories) Undelete(ctx context.Context, scope tenant.Scope, deletion str
 		if ids, merged, err = restoreMemories(ctx, tx, q, scope, contents); err != nil {
 			return err
 		}
-		if err := m.DB.restoreUnits(ctx, tx, scope, contents); err != nil {
+		if err := m.DB.restoreUnits(ctx, tx, q, scope, contents); err != nil {
 			return err
 		}
-		return appendAudit(ctx, q, scope, audit.MemoryUndelete, slices.Concat(ids, merged)...)
+		appendAudit(ctx, q, scope, audit.MemoryUndelete, slices.Concat(ids, merged)...)
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("undelete memories: %w", err)
@@ -213,7 +201,8 @@ func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant
 	if err := reserve(ctx, q, scope, int64(len(all)), bytes, 0); err != nil {
 		return nil, nil, err
 	}
-	return ids, merged, addToBuckets(ctx, q, scope, deltas)
+	addToBuckets(q, scope, deltas)
+	return ids, merged, nil
 }
 
 // Undelete implements chat.Store.
@@ -224,12 +213,10 @@ func (c Conversations) Undelete(ctx context.Context, scope tenant.Scope, deletio
 		if ids, err = restoreConversations(ctx, tx, q, scope, contents); err != nil {
 			return err
 		}
-		if err := c.DB.restoreUnits(ctx, tx, scope, contents); err != nil {
+		if err := c.DB.restoreUnits(ctx, tx, q, scope, contents); err != nil {
 			return err
 		}
-		if err := appendAudit(ctx, q, scope, audit.ConversationUndelete, ids...); err != nil {
-			return err
-		}
+		appendAudit(ctx, q, scope, audit.ConversationUndelete, ids...)
 		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope, 0)
 	})
 	if err != nil {
@@ -269,12 +256,13 @@ func restoreConversations(ctx context.Context, tx pgx.Tx, q *db.Queries, scope t
 	if err := reserve(ctx, q, scope, 0, storage, 0); err != nil {
 		return nil, err
 	}
-	return ids, addConversations(ctx, q, scope, counts)
+	addConversations(q, scope, counts)
+	return ids, nil
 }
 
 // restoreUnits inserts copies of the units with new ids, as after every change: the index
 // may still delete the old ones. Their vectors need not be computed again.
-func (d *DB) restoreUnits(ctx context.Context, tx pgx.Tx, scope tenant.Scope, contents [][]byte) error {
+func (d *DB) restoreUnits(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, contents [][]byte) error {
 	columns, err := keptColumns(ctx, tx, "units", "units", contents)
 	if err != nil || len(columns) == 0 {
 		return err
@@ -294,5 +282,5 @@ func (d *DB) restoreUnits(ctx context.Context, tx pgx.Tx, scope tenant.Scope, co
 	if err != nil {
 		return fmt.Errorf("insert units: %w", err)
 	}
-	return d.insertSync(ctx, tx, scope.Tenant, unitIDs(ids))
+	return d.insertSync(ctx, tx, q, scope.Tenant, unitIDs(ids))
 }

@@ -126,9 +126,7 @@ func (d *DB) StopErasures(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := auditTenant(ctx, q, string(audit.Installation), audit.ErasuresStop); err != nil {
-			return err
-		}
+		auditTenant(ctx, q, string(audit.Installation), audit.ErasuresStop)
 		return q.StopErasures(ctx, row.Identity)
 	})
 	if err != nil {
@@ -222,9 +220,7 @@ func (e Erasures) replayTenant(ctx context.Context, id tenant.ID) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := auditTenant(ctx, q, string(id), audit.TenantDelete); err != nil {
-			return err
-		}
+		auditTenant(ctx, q, string(id), audit.TenantDelete)
 		return e.insertPurge(ctx, tx, id)
 	})
 	if err != nil {
@@ -240,7 +236,8 @@ func (e Erasures) replayUser(ctx context.Context, scope tenant.Scope) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		return appendAudit(ctx, q, scope, audit.UserDelete)
+		appendAudit(ctx, q, scope, audit.UserDelete)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -265,7 +262,8 @@ func (e Erasures) replayAccount(ctx context.Context, scope tenant.Scope, x erasu
 		if err != nil {
 			return err
 		}
-		return appendAudit(ctx, q, scope, audit.AccountDelete)
+		appendAudit(ctx, q, scope, audit.AccountDelete)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -295,10 +293,8 @@ func cutoffOf(ctx context.Context, q *db.Queries, scope tenant.Scope, x erasure.
 // deleted it, too, which has an entry of its own.
 func (e Erasures) replayMemories(ctx context.Context, scope tenant.Scope, ids []string) error {
 	m := e.Memories()
-	err := e.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
-		if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
-			return err
-		}
+	err := e.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		q.Later().AwaitUsage(string(scope.Tenant))
 		merged, err := q.LockMergedIntoOthers(ctx, db.LockMergedIntoOthersParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: parseIDs(ids)})
 		if err != nil || len(merged) == 0 {
 			return err
@@ -331,9 +327,7 @@ func (e Erasures) replayBuckets(ctx context.Context, scope tenant.Scope, ids []s
 func (e Erasures) replayRevocation(ctx context.Context, x erasure.Entry) error {
 	id, user := string(x.Tenant), int64(x.User)
 	return e.inTenant(ctx, x.Tenant, func(_ pgx.Tx, q *db.Queries) error {
-		if err := auditUser(ctx, q, id, user, audit.ErasureRepeat, string(x.Kind)); err != nil {
-			return err
-		}
+		auditUser(ctx, q, id, user, audit.ErasureRepeat, string(x.Kind))
 		switch x.Kind {
 		case erasure.Access:
 			return q.RepeatDeactivation(ctx, db.RepeatDeactivationParams{TenantID: id, ID: user})

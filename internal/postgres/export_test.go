@@ -2,9 +2,9 @@ package postgres
 
 // What tests need of the transactions.
 var (
-	ReadScope  = (*DB).readScope
-	WriteScope = (*DB).writeScope
-	InTx       = (*DB).inTx
+	ReadScope = (*DB).readScope
+	InScope   = (*DB).inScope
+	InTx      = (*DB).inTx
 
 	SelectMemories  = selectMemories
 	PageLimit       = pageLimit

@@ -45,7 +45,8 @@ func (d *DB) CreateExtraction(ctx context.Context, scope tenant.Scope, in extrac
 		if err := d.insertJob(ctx, tx, queue.Extractions, extract.Args{Tenant: scope.Tenant, User: scope.User, Extraction: id}); err != nil {
 			return err
 		}
-		return appendAudit(ctx, q, scope, audit.MemoryExtract, id)
+		appendAudit(ctx, q, scope, audit.MemoryExtract, id)
+		return nil
 	})
 	if err != nil {
 		return "", fmt.Errorf("create extraction: %w", err)
@@ -141,9 +142,7 @@ func advanceExtraction(ctx context.Context, q *db.Queries, scope tenant.Scope, r
 	if r.Extraction == "" {
 		return nil
 	}
-	if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
-		return err
-	}
+	q.Later().AwaitUsage(string(scope.Tenant))
 	n, err := q.AdvanceExtraction(ctx, db.AdvanceExtractionParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: r.Extraction, Index: integer(r.Index),
 	})

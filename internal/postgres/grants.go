@@ -52,9 +52,7 @@ func (d *DB) CreateGrant(ctx context.Context, scope tenant.Scope, session tenant
 		if err := q.TouchClient(ctx, g.Client); err != nil {
 			return err
 		}
-		if err := appendAudit(ctx, q, scope, audit.AppConnect, made[0], g.Client); err != nil {
-			return err
-		}
+		appendAudit(ctx, q, scope, audit.AppConnect, made[0], g.Client)
 		return q.NotifyUser(ctx, db.NotifyUserParams{TenantID: id, UserID: user})
 	})
 	if err != nil {
@@ -140,7 +138,8 @@ func spend(ctx context.Context, q *db.Queries, scope tenant.Scope, kind tenant.T
 	if err := q.TouchClient(ctx, g.ClientID); err != nil {
 		return false, err
 	}
-	return false, appendAudit(ctx, q, scope, audit.AppToken, g.ID, g.ClientID)
+	appendAudit(ctx, q, scope, audit.AppToken, g.ID, g.ClientID)
+	return false, nil
 }
 
 // endGrant removes a grant with its secrets and notifies every replica.
@@ -149,9 +148,7 @@ func endGrant(ctx context.Context, q *db.Queries, scope tenant.Scope, id string)
 	if err != nil || ended == 0 {
 		return 0, err
 	}
-	if err := appendAudit(ctx, q, scope, audit.AppDisconnect, id); err != nil {
-		return 0, err
-	}
+	appendAudit(ctx, q, scope, audit.AppDisconnect, id)
 	return ended, q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 }
 

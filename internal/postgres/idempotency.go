@@ -31,12 +31,9 @@ func respondOnce[A any](ctx context.Context, q *db.Queries, scope tenant.Scope, 
 	if err != nil {
 		return fmt.Errorf("encode response: %w", err)
 	}
-	err = q.FinishRequest(ctx, db.FinishRequestParams{
+	q.Later().FinishRequest(db.FinishRequestParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), Route: r.Route, Key: r.Key[:], Answer: text,
 	})
-	if err != nil {
-		return fmt.Errorf("store response: %w", err)
-	}
 	return nil
 }
 
@@ -49,9 +46,7 @@ func findResponse(ctx context.Context, q *db.Queries, scope tenant.Scope, r tena
 		return false, fmt.Errorf("record request: %w", err)
 	}
 	if n > 0 {
-		if err := q.ExpireRequests(ctx, db.ExpireRequestsParams{TenantID: p.TenantID, UserID: p.UserID}); err != nil {
-			return false, fmt.Errorf("delete expired requests: %w", err)
-		}
+		q.Later().ExpireRequests(db.ExpireRequestsParams{TenantID: p.TenantID, UserID: p.UserID})
 		return false, nil
 	}
 	row, err := q.RequestAnswer(ctx, db.RequestAnswerParams{TenantID: p.TenantID, UserID: p.UserID, Route: p.Route, Key: p.Key})

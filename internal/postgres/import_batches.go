@@ -166,12 +166,10 @@ func (x *importBatch) insertNew(ctx context.Context) error {
 // account commits the index job and the ledger rows, and last locks the import
 // and the usage rows, which other transactions wait for.
 func (x *importBatch) account(ctx context.Context) error {
-	if err := x.db.insertSync(ctx, x.tx, x.scope.Tenant, x.units); err != nil {
+	if err := x.db.insertSync(ctx, x.tx, x.q, x.scope.Tenant, x.units); err != nil {
 		return err
 	}
-	if err := insertLedger(ctx, x.q, x.scope, x.run.ID, x.results); err != nil {
-		return err
-	}
+	insertLedger(x.q, x.scope, x.run.ID, x.results)
 	if err := x.addToImport(ctx); err != nil {
 		return fmt.Errorf("update import: %w", err)
 	}
@@ -185,7 +183,8 @@ func (x *importBatch) account(ctx context.Context) error {
 	if err := requireImporter(ctx, x.q, x.scope); err != nil {
 		return err
 	}
-	return appendAudit(ctx, x.q, x.scope, audit.ConversationStore, x.stored...)
+	appendAudit(ctx, x.q, x.scope, audit.ConversationStore, x.stored...)
+	return nil
 }
 
 // requireImporter is requireUser for imports, whose work ends with the user: ErrLeaseLost.

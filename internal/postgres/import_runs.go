@@ -212,7 +212,8 @@ func (i Imports) Finish(ctx context.Context, run importer.Run, failure string, w
 		if err != nil || n == 0 {
 			return n, err
 		}
-		return n, appendAudit(ctx, q, run.Scope, audit.ImportFinish, run.ID)
+		appendAudit(ctx, q, run.Scope, audit.ImportFinish, run.ID)
+		return n, nil
 	})
 }
 

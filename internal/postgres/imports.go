@@ -119,7 +119,7 @@ func toImport(r db.Import, blocked int64) (importer.Import, error) {
 
 // insertImport records the finished import of one conversation and returns its
 // id.
-func insertImport(ctx context.Context, q *db.Queries, scope tenant.Scope, platform string, r importer.Result) (string, error) {
+func insertImport(q *db.Queries, scope tenant.Scope, platform string, r importer.Result) (string, error) {
 	id, err := newID()
 	if err != nil {
 		return "", err
@@ -129,18 +129,16 @@ func insertImport(ctx context.Context, q *db.Queries, scope tenant.Scope, platfo
 	if err != nil {
 		return "", err
 	}
-	err = q.InsertImport(ctx, db.InsertImportParams{
+	q.Later().InsertImport(db.InsertImportParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Platform: platform, Status: string(c.Status()),
 		Imported: c.Imported, Updated: c.Updated, Skipped: c.Skipped, Unchanged: c.Unchanged, Failed: c.Failed,
 		Indexed: c.Indexed, Errors: list,
 	})
-	if err != nil {
-		return "", fmt.Errorf("record import: %w", err)
-	}
-	return id, insertLedger(ctx, q, scope, id, []importer.Result{r})
+	insertLedger(q, scope, id, []importer.Result{r})
+	return id, nil
 }
 
-func insertLedger(ctx context.Context, q *db.Queries, scope tenant.Scope, importID string, results []importer.Result) error {
+func insertLedger(q *db.Queries, scope tenant.Scope, importID string, results []importer.Result) {
 	p := db.InsertLedgerParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ImportID: importID}
 	for _, r := range results {
 		p.Ordinals = append(p.Ordinals, integer(r.Ordinal))
@@ -148,8 +146,5 @@ func insertLedger(ctx context.Context, q *db.Queries, scope tenant.Scope, import
 		p.ConversationIds = append(p.ConversationIds, r.Conversation)
 		p.Reasons = append(p.Reasons, r.Reason)
 	}
-	if err := q.InsertLedger(ctx, p); err != nil {
-		return fmt.Errorf("write ledger: %w", err)
-	}
-	return nil
+	q.Later().InsertLedger(p)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/mnemo-dev/mnemo/internal/indexing"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -24,9 +25,9 @@ const (
 	recentUnits = 50
 )
 
-// insertSync inserts the jobs that synchronize the index with the units, in the
+// insertSync inserts the jobs that synchronize the index with the units, later in the
 // transaction.
-func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []retrieve.UnitID) error {
+func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID, units []retrieve.UnitID) error {
 	if len(units) == 0 {
 		return nil
 	}
@@ -40,14 +41,8 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 			Args: indexing.SyncArgs{Tenant: id, Units: batch}, InsertOpts: insertOpts(name),
 		})
 	}
-	var err error
-	if _, ok := tx.(*writer); ok {
-		_, err = d.jobs.InsertManyFastTx(ctx, tx, params) // which writer.CopyFrom sends with the next query
-	} else {
-		_, err = d.jobs.InsertManyTx(ctx, tx, params)
-	}
-	if err != nil {
-		return fmt.Errorf("commit index job: %w", err)
+	if _, err := d.jobs.InsertManyFastTx(ctx, laterTx{tx, q.Later()}, params); err != nil {
+		return fmt.Errorf("encode index jobs: %w", err)
 	}
 	return nil
 }

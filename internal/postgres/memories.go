@@ -65,7 +65,7 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 
 func (m Memories) create(ctx context.Context, scope tenant.Scope, id string, in memory.NewMemory) (memoryAnswer, error) {
 	var answer memoryAnswer
-	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		answer = memoryAnswer{ID: id}
 		retry := true
 		err := respondOnce(ctx, q, scope, in.Request, &answer, func() error {
@@ -153,42 +153,32 @@ func prepareMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in me
 	if _, err := q.LockUsage(ctx, p.TenantID); err != nil {
 		return row, orUnknown(err, scope.Tenant)
 	}
-	if err := ensureDefaultBucket(ctx, q, scope); err != nil {
-		return row, err
-	}
+	ensureDefaultBucket(q, scope)
 	if row, err = q.PrepareMemory(ctx, p); err == nil && row.Bucket == 0 {
 		err = tenant.ErrUserErased
 	}
 	return row, err
 }
 
-// insert stores a memory that is not a duplicate. All writers of the tenant wait for the lock on the usage row, so
-// everything else is written before.
+// insert stores a memory that is not a duplicate, later in the transaction. CreateMemory may refuse it with notCreated.
 func (m Memories) insert(
 	ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, in memory.NewMemory, prepared db.PrepareMemoryRow,
 ) error {
-	if err := q.CreateMemoryParts(ctx, memoryParts(scope, id, in, prepared)); err != nil {
+	q.Later().CreateMemoryParts(memoryParts(scope, id, in, prepared))
+	if err := m.DB.insertSync(ctx, tx, q, scope.Tenant, unitIDs(prepared.Units)); err != nil {
 		return err
 	}
-	if err := m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(prepared.Units)); err != nil {
-		return err
-	}
-	if err := appendAudit(ctx, q, scope, audit.MemoryCreate, id); err != nil {
-		return err
-	}
-	if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
-		return err
-	}
-	err := q.CreateMemory(ctx, db.CreateMemoryParams{
+	appendAudit(ctx, q, scope, audit.MemoryCreate, id)
+	// The other writers of the tenant wait from this lock to the commit, so that everything else is written before.
+	q.Later().AwaitUsage(string(scope.Tenant))
+	q.Later().CreateMemory(db.CreateMemoryParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: prepared.Bucket,
 		Text: in.Text, Tokens: integer(in.Tokens), Source: in.Source,
 		AgentID: in.AgentID, RunID: in.RunID, Tags: orEmpty(in.Tags), Metadata: metadataColumn(in.Metadata), AttributeBytes: integer(in.Size()),
 		Storage: int64(len(in.Text) + in.Size()), Embedded: m.embeddedTokens(in.Units),
 	})
-	if err != nil {
-		return err
-	}
-	return link(ctx, q, scope, id, in.Links)
+	link(q, scope, id, in.Links)
+	return nil
 }
 
 func memoryParts(scope tenant.Scope, id string, in memory.NewMemory, prepared db.PrepareMemoryRow) db.CreateMemoryPartsParams {
@@ -229,11 +219,9 @@ func (m Memories) whyNotCreated(ctx context.Context, scope tenant.Scope, in memo
 // Delete implements memory.Store.
 func (m Memories) Delete(ctx context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
 	var out memory.Deleted
-	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		out = memory.Deleted{}
-		if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
-			return err
-		}
+		q.Later().AwaitUsage(string(scope.Tenant))
 		all := parseIDs(ids)
 		if err := m.remove(ctx, tx, q, scope, all, &out); err != nil {
 			return err
@@ -246,7 +234,8 @@ func (m Memories) Delete(ctx context.Context, scope tenant.Scope, ids []string) 
 		if len(out.IDs) == 0 {
 			return nil
 		}
-		return appendAudit(ctx, q, scope, audit.MemoryDelete, slices.Concat(out.IDs, out.Merged)...)
+		appendAudit(ctx, q, scope, audit.MemoryDelete, slices.Concat(out.IDs, out.Merged)...)
+		return nil
 	})
 	if err != nil {
 		return memory.Deleted{}, fmt.Errorf("delete memories: %w", err)
@@ -272,10 +261,8 @@ func (m Memories) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err := reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes, 0); err != nil {
 		return err
 	}
-	if err := addToBuckets(ctx, q, scope, deltas); err != nil {
-		return err
-	}
-	return m.DB.insertSync(ctx, tx, scope.Tenant, out.Units)
+	addToBuckets(q, scope, deltas)
+	return m.DB.insertSync(ctx, tx, q, scope.Tenant, out.Units)
 }
 
 // deleteMemories deletes a batch, appends it to out, subtracts it from the deltas
@@ -283,9 +270,7 @@ func (m Memories) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 func deleteMemories(
 	ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, out *memory.Deleted, deltas map[int64]int64,
 ) (int64, error) {
-	if err := q.BeginDeletion(ctx); err != nil {
-		return 0, err
-	}
+	q.Later().BeginDeletion()
 	row, err := q.DeleteMemories(ctx, db.DeleteMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
 	if err != nil {
 		return 0, err

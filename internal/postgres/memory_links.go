@@ -10,7 +10,7 @@ import (
 )
 
 // link records what a memory supersedes and what supersedes it.
-func link(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, links memory.Links) error {
+func link(q *db.Queries, scope tenant.Scope, id string, links memory.Links) {
 	pairs := map[string][]string{} // the older ones, by the newer one
 	if len(links.Supersedes) > 0 {
 		pairs[id] = parseIDs(links.Supersedes)
@@ -19,20 +19,14 @@ func link(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, lin
 		pairs[newer] = []string{id}
 	}
 	for newer, older := range pairs {
-		err := q.Supersede(ctx, db.SupersedeParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Newer: newer, Older: older})
-		if err != nil {
-			return fmt.Errorf("link memories: %w", err)
-		}
+		q.Later().Supersede(db.SupersedeParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Newer: newer, Older: older})
 	}
-	return nil
 }
 
 // relink replaces the links of a memory.
-func relink(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, links memory.Links) error {
-	if err := q.Unlink(ctx, db.UnlinkParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id}); err != nil {
-		return fmt.Errorf("remove links: %w", err)
-	}
-	return link(ctx, q, scope, id, links)
+func relink(q *db.Queries, scope tenant.Scope, id string, links memory.Links) {
+	q.Later().Unlink(db.UnlinkParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
+	link(q, scope, id, links)
 }
 
 // Newer implements memory.Store.

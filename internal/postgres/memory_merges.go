@@ -16,11 +16,9 @@ import (
 // Merge implements memory.Store.
 func (m Memories) Merge(ctx context.Context, scope tenant.Scope, in memory.MergeInput) (memory.MergeResult, error) {
 	out := memory.MergeResult{IDs: parseIDs(in.IDs)}
-	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		out.Units = nil
-		if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
-			return err
-		}
+		q.Later().AwaitUsage(string(scope.Tenant))
 		kept, ids, err := lockMerge(ctx, q, scope, in, out.IDs)
 		if err != nil || len(ids) == 0 { // they were merged before
 			return err
@@ -104,28 +102,23 @@ func mergeable(kept string, given []string, rows []db.LockMergeRow, merged []db.
 // must hold the lock on the usage row.
 func (m Memories) merge(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, kept string, ids []string) ([]retrieve.UnitID, error) {
 	p := db.RelinkMergedParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids}
-	if err := q.InsertMerged(ctx, db.InsertMergedParams{TenantID: p.TenantID, UserID: p.UserID, Kept: kept, Ids: ids}); err != nil {
-		return nil, fmt.Errorf("keep memories: %w", err)
-	}
-	if err := q.RelinkMerged(ctx, p); err != nil {
-		return nil, fmt.Errorf("link memories: %w", err)
-	}
+	q.Later().InsertMerged(db.InsertMergedParams{TenantID: p.TenantID, UserID: p.UserID, Kept: kept, Ids: ids})
+	q.Later().RelinkMerged(p)
 	units, err := removeMerged(ctx, q, scope, ids)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.DB.insertSync(ctx, tx, scope.Tenant, units); err != nil {
+	if err := m.DB.insertSync(ctx, tx, q, scope.Tenant, units); err != nil {
 		return nil, err
 	}
-	return units, appendAudit(ctx, q, scope, audit.MemoryMerge, ids...)
+	appendAudit(ctx, q, scope, audit.MemoryMerge, ids...)
+	return units, nil
 }
 
 // removeMerged deletes memories that are in merged_memories from memories, and returns their units.
 func removeMerged(ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string) ([]retrieve.UnitID, error) {
 	// The memories are not erased: they can be restored.
-	if err := q.MarkErasing(ctx, erasingUndoable); err != nil {
-		return nil, err
-	}
+	q.Later().MarkErasing(erasingUndoable)
 	removed, err := q.DeleteMergedSources(ctx, db.DeleteMergedSourcesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
 	if err != nil {
 		return nil, fmt.Errorf("remove memories: %w", err)
@@ -134,7 +127,8 @@ func removeMerged(ctx context.Context, q *db.Queries, scope tenant.Scope, ids []
 	for _, bucket := range removed.Buckets {
 		deltas[bucket]--
 	}
-	return unitIDs(removed.Units), addToBuckets(ctx, q, scope, deltas)
+	addToBuckets(q, scope, deltas)
+	return unitIDs(removed.Units), nil
 }
 
 // deleteMerged deletes merged memories among the ids with what was merged into them, and appends them to out. The

@@ -65,9 +65,9 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if e.Text == nil || before.SameText {
 		if bucket == before.BucketID {
 			if changed {
-				err = appendAudit(ctx, q, scope, audit.MemoryUpdate, id)
+				appendAudit(ctx, q, scope, audit.MemoryUpdate, id)
 			}
-			return int(before.Version), err
+			return int(before.Version), nil
 		}
 		return int(before.Version), m.move(ctx, tx, q, scope, bucket, map[int64][]string{before.BucketID: {id}})
 	}
@@ -100,18 +100,15 @@ func (m Memories) edit(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tena
 	if err != nil {
 		return 0, fmt.Errorf("edit memory: %w", err)
 	}
-	if err := relink(ctx, q, scope, id, e.Links); err != nil {
-		return 0, err
-	}
+	relink(q, scope, id, e.Links)
 	if bucket != from {
-		if err := addToBuckets(ctx, q, scope, map[int64]int64{from: -1, bucket: 1}); err != nil {
-			return 0, err
-		}
+		addToBuckets(q, scope, map[int64]int64{from: -1, bucket: 1})
 	}
-	if err := m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(row.Units)); err != nil {
+	if err := m.DB.insertSync(ctx, tx, q, scope.Tenant, unitIDs(row.Units)); err != nil {
 		return 0, err
 	}
-	return int(row.Version), appendAudit(ctx, q, scope, audit.MemoryUpdate, id)
+	appendAudit(ctx, q, scope, audit.MemoryUpdate, id)
+	return int(row.Version), nil
 }
 
 func editParams(scope tenant.Scope, id string, bucket int64, e memory.Edit) db.EditMemoryParams {
@@ -188,20 +185,17 @@ func (m Memories) move(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tena
 		return nil
 	}
 	p := db.MoveMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), BucketID: to, Ids: ids}
-	if err := q.MoveMemories(ctx, p); err != nil {
-		return fmt.Errorf("move memories: %w", err)
-	}
+	q.Later().MoveMemories(p)
 	units, err := q.MoveMemoryUnits(ctx, db.MoveMemoryUnitsParams{TenantID: p.TenantID, UserID: p.UserID, BucketID: to, Ids: ids})
 	if err != nil {
 		return fmt.Errorf("move units: %w", err)
 	}
-	if err := addToBuckets(ctx, q, scope, deltas); err != nil {
+	addToBuckets(q, scope, deltas)
+	if err := m.DB.insertSync(ctx, tx, q, scope.Tenant, unitIDs(units)); err != nil {
 		return err
 	}
-	if err := m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(units)); err != nil {
-		return err
-	}
-	return appendAudit(ctx, q, scope, audit.MemoryUpdate, ids...)
+	appendAudit(ctx, q, scope, audit.MemoryUpdate, ids...)
+	return nil
 }
 
 // Versions implements memory.Store.

@@ -16,11 +16,9 @@ import (
 // Unmerge implements memory.Store.
 func (m Memories) Unmerge(ctx context.Context, scope tenant.Scope, in memory.UnmergeInput) ([]string, error) {
 	var ids []string
-	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		ids = nil
-		if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
-			return err
-		}
+		q.Later().AwaitUsage(string(scope.Tenant))
 		var err error
 		if ids, err = lockMerged(ctx, q, scope, in); err != nil || len(ids) == 0 {
 			return err
@@ -84,15 +82,9 @@ func (m Memories) unmerge(ctx context.Context, tx pgx.Tx, q *db.Queries, scope t
 	if err != nil {
 		return fmt.Errorf("restore memories: %w", err)
 	}
-	if err := q.RelinkRestored(ctx, db.RelinkRestoredParams(p)); err != nil {
-		return fmt.Errorf("link memories: %w", err)
-	}
-	if err := q.MarkErasing(ctx, erasingUndoable); err != nil {
-		return err
-	}
-	if err := q.DeleteRestored(ctx, db.DeleteRestoredParams(p)); err != nil {
-		return fmt.Errorf("restore memories: %w", err)
-	}
+	q.Later().RelinkRestored(db.RelinkRestoredParams(p))
+	q.Later().MarkErasing(erasingUndoable)
+	q.Later().DeleteRestored(db.DeleteRestoredParams(p))
 	deltas := map[int64]int64{}
 	u := db.RestoreMemoryUnitsParams{TenantID: p.TenantID, UserID: p.UserID}
 	for _, r := range rows {
@@ -107,13 +99,12 @@ func (m Memories) unmerge(ctx context.Context, tx pgx.Tx, q *db.Queries, scope t
 	if err != nil {
 		return fmt.Errorf("write units: %w", err)
 	}
-	if err := addToBuckets(ctx, q, scope, deltas); err != nil {
+	addToBuckets(q, scope, deltas)
+	if err := m.DB.insertSync(ctx, tx, q, scope.Tenant, unitIDs(units)); err != nil {
 		return err
 	}
-	if err := m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(units)); err != nil {
-		return err
-	}
-	return appendAudit(ctx, q, scope, audit.MemoryUnmerge, ids...)
+	appendAudit(ctx, q, scope, audit.MemoryUnmerge, ids...)
+	return nil
 }
 
 // ListMerged implements memory.Store.

@@ -37,40 +37,32 @@ func listMessages(ctx context.Context, q *db.Queries, scope tenant.Scope, ids ..
 
 // writeMessages deletes the messages that changes cut, and writes the added and
 // replaced ones.
-func (w *conversationWriter) writeMessages(ctx context.Context, changes []chat.Change) error {
-	inserts := messageRows{write: w.q.InsertMessages}
-	updates := messageRows{write: func(ctx context.Context, p db.InsertMessagesParams) error {
-		return w.q.ReplaceMessages(ctx, db.ReplaceMessagesParams(p))
+func (w *conversationWriter) writeMessages(changes []chat.Change) {
+	inserts := messageRows{write: w.q.Later().InsertMessages}
+	updates := messageRows{write: func(p db.InsertMessagesParams) {
+		w.q.Later().ReplaceMessages(db.ReplaceMessagesParams(p))
 	}}
 	for _, c := range changes {
 		if c.Cuts() {
-			if err := w.q.CutMessages(ctx, db.CutMessagesParams{
+			w.q.Later().CutMessages(db.CutMessagesParams{
 				TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ConversationID: c.After.ID, Kept: integer(c.Kept),
-			}); err != nil {
-				return err
-			}
+			})
 		}
-		if err := inserts.add(ctx, w.scope, c, c.Added); err != nil {
-			return err
-		}
-		if err := updates.add(ctx, w.scope, c, c.Replaced); err != nil {
-			return err
-		}
+		inserts.add(w.scope, c, c.Added)
+		updates.add(w.scope, c, c.Replaced)
 	}
-	if err := inserts.flush(ctx); err != nil {
-		return err
-	}
-	return updates.flush(ctx)
+	inserts.flush()
+	updates.flush()
 }
 
 // messageRows collects messages of several conversations for one statement.
 type messageRows struct {
-	write func(context.Context, db.InsertMessagesParams) error
+	write func(db.InsertMessagesParams)
 	p     db.InsertMessagesParams
 	bytes int
 }
 
-func (r *messageRows) add(ctx context.Context, scope tenant.Scope, c chat.Change, indexes []int) error {
+func (r *messageRows) add(scope tenant.Scope, c chat.Change, indexes []int) {
 	r.p.TenantID, r.p.UserID = string(scope.Tenant), int64(scope.User)
 	for _, i := range indexes {
 		m := c.Messages[i]
@@ -83,21 +75,18 @@ func (r *messageRows) add(ctx context.Context, scope tenant.Scope, c chat.Change
 		r.p.Times = append(r.p.Times, m.CreatedAt)
 		r.p.Exported = append(r.p.Exported, m.Exported)
 		if r.bytes += len(m.Text); r.bytes >= insertBytes || len(r.p.Seqs) >= insertRows {
-			if err := r.flush(ctx); err != nil {
-				return err
-			}
+			r.flush()
 		}
 	}
-	return nil
 }
 
-func (r *messageRows) flush(ctx context.Context) error {
+func (r *messageRows) flush() {
 	if len(r.p.Seqs) == 0 {
-		return nil
+		return
 	}
 	p := r.p
 	r.p, r.bytes = db.InsertMessagesParams{TenantID: p.TenantID, UserID: p.UserID}, 0
-	return r.write(ctx, p)
+	r.write(p)
 }
 
 func toMessage(r db.ListMessagesRow) chat.Message {

@@ -31,9 +31,7 @@ func applyDomains(ctx context.Context, q *db.Queries, id string, spec tenant.OID
 		return nil, err
 	}
 	if deleted+claimed > 0 {
-		if err := auditTenant(ctx, q, id, audit.TenantDomains); err != nil {
-			return nil, err
-		}
+		auditTenant(ctx, q, id, audit.TenantDomains)
 	}
 	if len(domains) == 0 {
 		return nil, nil
@@ -107,7 +105,8 @@ func ensureExternalUser(ctx context.Context, q *db.Queries, owner db.LockDomainO
 	if err != nil {
 		return 0, err
 	}
-	return id, auditUser(ctx, q, owner.ID, id, audit.UserCreate)
+	auditUser(ctx, q, owner.ID, id, audit.UserCreate)
+	return id, nil
 }
 
 // reserveUser checks the quota for one more active user and notifies the operator,
@@ -132,7 +131,8 @@ func activateUser(ctx context.Context, q *db.Queries, id string, u db.LockExtern
 	if err := q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: true}); err != nil {
 		return err
 	}
-	return auditUser(ctx, q, id, u.ID, verb)
+	auditUser(ctx, q, id, u.ID, verb)
+	return nil
 }
 
 // rejectRemoved returns Forbidden for the address of a removed user.
@@ -176,7 +176,8 @@ func (d *DB) SignInExternal(ctx context.Context, s tenant.ExternalSignIn) error 
 		if err != nil {
 			return err
 		}
-		return auditUser(ctx, q, owner.ID, user, audit.SessionCreate, actor.Fingerprint)
+		auditUser(ctx, q, owner.ID, user, audit.SessionCreate, actor.Fingerprint)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("sign in: %w", err)

@@ -246,7 +246,7 @@ func (d *DB) insertDrop(ctx context.Context, tx pgx.Tx, at placement.Location) e
 			InsertOpts: &river.InsertOpts{Queue: queue.Purges, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(delay)},
 		})
 	}
-	if _, err := d.jobs.InsertManyFastTx(ctx, tx, params); err != nil {
+	if _, err := d.jobs.InsertManyTx(ctx, tx, params); err != nil {
 		return fmt.Errorf("commit drop job: %w", err)
 	}
 	return nil

@@ -29,7 +29,8 @@ func (d *DB) SignInPlatform(ctx context.Context, s tenant.PlatformSignIn) error 
 		if err != nil {
 			return err
 		}
-		return auditPlatform(ctx, q, audit.SessionCreate, s.Session, s.Issuer, s.Subject)
+		auditPlatform(ctx, q, audit.SessionCreate, s.Session, s.Issuer, s.Subject)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("sign in to the platform overview: %w", err)
@@ -59,9 +60,7 @@ func (d *DB) EndPlatformSession(ctx context.Context, h tenant.Hash) error {
 			return err
 		}
 		for _, s := range ended {
-			if err := auditPlatform(ctx, q, audit.SessionDelete, h, s.Issuer, s.Subject); err != nil {
-				return err
-			}
+			auditPlatform(ctx, q, audit.SessionDelete, h, s.Issuer, s.Subject)
 		}
 		return nil
 	})
@@ -77,8 +76,8 @@ func withPlatformActor(ctx context.Context, via string, h tenant.Hash) context.C
 }
 
 // auditPlatform writes the audit record of a session, which belongs to no tenant.
-func auditPlatform(ctx context.Context, q *db.Queries, verb audit.Verb, h tenant.Hash, issuer, subject string) error {
-	return auditUser(ctx, q, string(audit.Installation), 0, verb, h.Fingerprint(), issuer, subject)
+func auditPlatform(ctx context.Context, q *db.Queries, verb audit.Verb, h tenant.Hash, issuer, subject string) {
+	auditUser(ctx, q, string(audit.Installation), 0, verb, h.Fingerprint(), issuer, subject)
 }
 
 const (

@@ -9,7 +9,7 @@ import (
 )
 
 // reserve adds memories and bytes of storage to the usage of the tenant and the
-// user; negative numbers release them, which needs no round trip in writeScope. embedded
+// user; negative numbers release them later. embedded
 // are the tokens of the vectors that the transaction stores. It returns
 // tenant.QuotaExceeded if a quota would be exceeded. It locks the usage row, which every
 // writer locks first.
@@ -18,7 +18,10 @@ func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, s
 		return nil
 	}
 	if memories <= 0 && storage <= 0 {
-		return release(ctx, q, scope, memories, storage, embedded)
+		q.Later().ReleaseUsage(db.ReleaseUsageParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Memories: memories, Storage: storage, Embedded: embedded,
+		})
+		return nil
 	}
 	n, err := q.ReserveUsage(ctx, db.ReserveUsageParams{TenantID: string(scope.Tenant), Memories: memories, Storage: storage, Embedded: embedded})
 	if err == nil && n > 0 && memories != 0 {
@@ -33,16 +36,6 @@ func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, s
 		return nil
 	}
 	return quotaExceeded(ctx, q, scope, memories, storage)
-}
-
-func release(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage, embedded int64) error {
-	err := q.ReleaseUsage(ctx, db.ReleaseUsageParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), Memories: memories, Storage: storage, Embedded: embedded,
-	})
-	if err != nil {
-		return fmt.Errorf("release quota: %w", err)
-	}
-	return nil
 }
 
 // quotaExceeded returns a tenant.QuotaExceeded for the quota that a reservation

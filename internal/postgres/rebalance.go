@@ -81,9 +81,7 @@ func (d *DB) rebalance(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tena
 		return 0, nil
 	}
 	// The quota is the tenant's: widen the scope to all its users meanwhile.
-	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: string(scope.Tenant), UserID: allUsers}); err != nil {
-		return 0, fmt.Errorf("widen scope: %w", err)
-	}
+	q.Later().SetScope(db.SetScopeParams{Tenant: string(scope.Tenant), UserID: allUsers})
 	changed, err := d.blockOverUserQuota(ctx, tx, q, scope, b, why)
 	if err == nil && changed < rebalanceBatch {
 		b.Active, b.ActiveOfUser = b.Active-int64(changed), min(b.ActiveOfUser, b.UserHard)
@@ -94,9 +92,7 @@ func (d *DB) rebalance(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tena
 	if err != nil {
 		return 0, fmt.Errorf("re-balance conversations: %w", err)
 	}
-	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: string(scope.Tenant), UserID: b.Scope}); err != nil {
-		return 0, fmt.Errorf("narrow scope: %w", err)
-	}
+	q.Later().SetScope(db.SetScopeParams{Tenant: string(scope.Tenant), UserID: b.Scope})
 	return changed, nil
 }
 

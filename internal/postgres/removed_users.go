@@ -91,7 +91,8 @@ func (d *DB) RestoreExternalUser(ctx context.Context, id tenant.ID, email string
 		if err != nil {
 			return err
 		}
-		return auditTenant(ctx, q, string(id), audit.TenantReadmit)
+		auditTenant(ctx, q, string(id), audit.TenantReadmit)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("restore user: %w", err)

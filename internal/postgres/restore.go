@@ -126,7 +126,8 @@ func (x *restoring) buckets(ctx context.Context, list []account.Bucket) error {
 	if err := x.q.RestoreBuckets(ctx, p); err != nil {
 		return err
 	}
-	return appendAudit(ctx, x.q, x.run.Scope, audit.BucketCreate, collect(p.Ids, bucketID)...)
+	appendAudit(ctx, x.q, x.run.Scope, audit.BucketCreate, collect(p.Ids, bucketID)...)
+	return nil
 }
 
 // Memories implements importer.Restorer.
@@ -211,7 +212,8 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 	if err := x.merge(ctx, batch, ids); err != nil {
 		return err
 	}
-	return appendAudit(ctx, x.q, x.run.Scope, audit.MemoryRestore, ids...)
+	appendAudit(ctx, x.q, x.run.Scope, audit.MemoryRestore, ids...)
+	return nil
 }
 
 // merge moves those of the new memories that the export has as merged to merged_memories. One that does not come after
@@ -310,9 +312,7 @@ func (x *restoring) addMemories(
 	if len(deltas) == 0 {
 		return nil
 	}
-	if err := x.q.RestoreVersions(ctx, v); err != nil {
-		return fmt.Errorf("write versions: %w", err)
-	}
+	x.q.Later().RestoreVersions(v)
 	units, err := x.q.RestoreMemoryUnits(ctx, u)
 	if err != nil {
 		return fmt.Errorf("write units: %w", err)
@@ -324,10 +324,8 @@ func (x *restoring) addMemories(
 	if err := reserve(ctx, x.q, x.run.Scope, n, bytes, 0); err != nil {
 		return err
 	}
-	if err := addToBuckets(ctx, x.q, x.run.Scope, deltas); err != nil {
-		return err
-	}
-	return x.db.insertSync(ctx, x.tx, x.run.Tenant, unitIDs(units))
+	addToBuckets(x.q, x.run.Scope, deltas)
+	return x.db.insertSync(ctx, x.tx, x.q, x.run.Tenant, unitIDs(units))
 }
 
 // bucketOf returns a function that maps the bucket of a memory to itself, or to

@@ -103,9 +103,11 @@ func auditRetired(ctx context.Context, q *db.Queries, row db.RetireTenantRow) er
 	case row.State == row.Before:
 		return nil
 	case row.State == string(tenant.Purging):
-		return auditTenant(ctx, q, row.ID, audit.TenantDelete)
+		auditTenant(ctx, q, row.ID, audit.TenantDelete)
+		return nil
 	}
-	return auditTenant(ctx, q, row.ID, audit.TenantRetire)
+	auditTenant(ctx, q, row.ID, audit.TenantRetire)
+	return nil
 }
 
 // PurgeRows implements tenant.PurgeStore. It deletes in batches.
@@ -203,8 +205,6 @@ func (d *DB) deletePurged(ctx context.Context, tx pgx.Tx, q *db.Queries, id tena
 	if err := q.NotifyOperator(ctx, string(id)); err != nil {
 		return err
 	}
-	if err := auditTenant(ctx, q, string(id), audit.TenantErase); err != nil {
-		return err
-	}
+	auditTenant(ctx, q, string(id), audit.TenantErase)
 	return q.DeletePurgedTenant(ctx, string(id))
 }

@@ -111,7 +111,8 @@ func beginSession(ctx context.Context, q *db.Queries, s tenant.SignIn) error {
 		if n > 0 {
 			actor := tenant.SessionActor(s.Session)
 			actor.Via = tenant.ViaPassword
-			return auditUser(tenant.WithActor(ctx, actor), q, a.TenantID, a.ID, audit.SessionCreate, actor.Fingerprint)
+			auditUser(tenant.WithActor(ctx, actor), q, a.TenantID, a.ID, audit.SessionCreate, actor.Fingerprint)
+			return nil
 		}
 	}
 	return tenant.ErrIncorrectPassword
@@ -152,9 +153,7 @@ func (d *DB) EndSession(ctx context.Context, h tenant.Hash) error {
 			return err
 		}
 		for _, s := range ended {
-			if err := auditUser(ctx, q, s.TenantID, s.UserID, audit.SessionDelete, h.Fingerprint()); err != nil {
-				return err
-			}
+			auditUser(ctx, q, s.TenantID, s.UserID, audit.SessionDelete, h.Fingerprint())
 		}
 		return nil
 	})

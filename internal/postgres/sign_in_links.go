@@ -25,7 +25,8 @@ func (d *DB) CreateSignInLink(ctx context.Context, l tenant.SignInLink) error {
 		if n == 0 {
 			return fault.New(fault.Forbidden, "the user is inactive, or the tenant is suspended or retired")
 		}
-		return appendAudit(ctx, q, l.Scope, audit.SessionLink, l.Secret.Fingerprint())
+		appendAudit(ctx, q, l.Scope, audit.SessionLink, l.Secret.Fingerprint())
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("create sign-in link: %w", err)
@@ -67,7 +68,8 @@ func useLink(ctx context.Context, q *db.Queries, s tenant.LinkSignIn) error {
 		if n > 0 {
 			actor := tenant.SessionActor(s.Session)
 			actor.Via = tenant.ViaLink
-			return auditUser(tenant.WithActor(ctx, actor), q, l.TenantID, l.UserID, audit.SessionCreate, actor.Fingerprint)
+			auditUser(tenant.WithActor(ctx, actor), q, l.TenantID, l.UserID, audit.SessionCreate, actor.Fingerprint)
+			return nil
 		}
 	}
 	return tenant.ErrLinkUsed

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +39,10 @@ func (d *DB) Accounts() Accounts { return Accounts{d} }
 func (a Accounts) Snapshot(ctx context.Context, scope tenant.Scope) (*account.Snapshot, error) {
 	// The snapshot is read-only, so the export is recorded before it begins.
 	if scope.User != tenant.NoUser {
-		err := a.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error { return appendAudit(ctx, q, scope, audit.AccountExport) })
+		err := a.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+			appendAudit(ctx, q, scope, audit.AccountExport)
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -63,13 +65,15 @@ func (a Accounts) Snapshot(ctx context.Context, scope tenant.Scope) (*account.Sn
 
 // beginSnapshot begins a read-only transaction for slow readers, which sees the rows at this time and locks none of them.
 func (d *DB) beginSnapshot(ctx context.Context, id tenant.ID, user string) (tx pgx.Tx, end func(), err error) {
-	begin, err := beginQuery(id, user)
-	if err != nil {
-		return nil, nil, err
+	canonical, ok := parseID(string(id))
+	if !ok {
+		return nil, nil, unknownTenant(id)
 	}
-	begin = strings.Replace(begin, "begin", "begin isolation level repeatable read, read only", 1) +
-		fmt.Sprintf("; select set_config(name, '%d', true) from pg_settings where name in "+
-			"('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')", maxSnapshot.Milliseconds())
+	// One round trip. The simple protocol has no parameters, so both values are validated.
+	begin := fmt.Sprintf("begin isolation level repeatable read, read only; "+
+		"select set_config('mnemo.tenant', '%s', true), set_config('mnemo.user', '%s', true); "+
+		"select set_config(name, '%d', true) from pg_settings where name in "+
+		"('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')", canonical, user, maxSnapshot.Milliseconds())
 	tx, err = d.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
 		return nil, nil, fmt.Errorf("begin snapshot: %w", mapError(err))

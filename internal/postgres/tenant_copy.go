@@ -162,7 +162,8 @@ func (c *tenantCopy) run(ctx context.Context, name string) error {
 		return err
 	}
 	// The snapshot contains the record, so that the chain in the target does, too.
-	if err := auditTenant(ctx, db.New(c.source), string(c.report.Tenant), audit.TenantCopy); err != nil {
+	id := string(c.report.Tenant)
+	if err := db.New(c.source).AppendAudit(ctx, auditRecord(ctx, id, 0, audit.TenantCopy, id)); err != nil {
 		return err
 	}
 	if err := c.copyClients(ctx); err != nil {

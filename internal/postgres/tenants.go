@@ -196,9 +196,7 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 		return err
 	}
 	if quota > 0 {
-		if err := auditTenant(ctx, q, id, audit.TenantQuota); err != nil {
-			return err
-		}
+		auditTenant(ctx, q, id, audit.TenantQuota)
 		if err := d.insertJob(ctx, tx, queue.Backlog, tenant.RebalanceArgs{Tenant: tenant.ID(id)}); err != nil {
 			return err
 		}
@@ -212,17 +210,13 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 // settingsChanged audits changed settings, and ends tokens and sessions that they no
 // longer permit.
 func settingsChanged(ctx context.Context, q *db.Queries, id string, suspendedBefore bool, spec tenant.Spec) error {
-	if err := auditTenant(ctx, q, id, settingsVerb(suspendedBefore, spec.Suspended)); err != nil {
-		return err
-	}
+	auditTenant(ctx, q, id, settingsVerb(suspendedBefore, spec.Suspended))
 	expired, err := q.ShortenOverlaps(ctx, db.ShortenOverlapsParams{TenantID: id, Overlap: interval(spec.TokenOverlap)})
 	if err != nil {
 		return err
 	}
 	if len(expired) > 0 {
-		if err := auditUser(ctx, q, id, 0, audit.TokenRevoke, fingerprints(expired)...); err != nil {
-			return err
-		}
+		auditUser(ctx, q, id, 0, audit.TokenRevoke, fingerprints(expired)...)
 	}
 	if err := notifyTokens(ctx, q, expired); err != nil || !spec.Suspended {
 		return err
@@ -243,17 +237,13 @@ func settingsVerb(suspendedBefore, suspended bool) audit.Verb {
 
 // auditCreated writes the audit records of a new tenant and its users.
 func auditCreated(ctx context.Context, q *db.Queries, id string) error {
-	if err := auditTenant(ctx, q, id, audit.TenantCreate); err != nil {
-		return err
-	}
+	auditTenant(ctx, q, id, audit.TenantCreate)
 	users, _, err := readUsers(ctx, q, id)
 	if err != nil {
 		return err
 	}
 	for _, u := range users {
-		if err := auditUser(ctx, q, id, int64(u.ID), audit.UserCreate); err != nil {
-			return err
-		}
+		auditUser(ctx, q, id, int64(u.ID), audit.UserCreate)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -66,10 +65,9 @@ func (d *DB) SaveVectors(
 		p.Ids, p.Embeddings, p.Tokens = append(p.Ids, int64(u.ID)), append(p.Embeddings, encodeHalf(u.Vector)), append(p.Tokens, d.tokensOf(u))
 		p.Confirmed = append(p.Confirmed, slices.Contains(confirmed, u.ID))
 	}
-	err := d.writeTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
-		if err := errors.Join(q.PlanEachExecution(ctx), q.SharePlacement(ctx, string(t))); err != nil {
-			return err
-		}
+	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+		q.Later().PlanEachExecution()
+		q.Later().SharePlacement(string(t))
 		state, err := readPlacement(ctx, q, t)
 		if err != nil || state.Assigned() && !serves(state, g) {
 			return err
@@ -79,18 +77,15 @@ func (d *DB) SaveVectors(
 			grown, p.Confirmed = p.Ids, slices.Repeat([]bool{true}, len(p.Ids))
 		}
 		if len(grown) > 0 && !state.Outgrown {
-			if err := markOutgrown(ctx, q, t, p.UserIds, grown); err != nil {
-				return err
-			}
+			markOutgrown(q, t, p.UserIds, grown)
 		}
 		// Two jobs that embed the same unit do not both count it, and every writer locks the usage before units.
-		if err := q.AwaitUsage(ctx, string(t)); err != nil {
-			return err
+		q.Later().AwaitUsage(string(t))
+		q.Later().SaveVectors(p)
+		if len(confirmed) > 0 {
+			q.Later().ConfirmUnits(db.ConfirmUnitsParams{TenantID: string(t), UserIds: p.UserIds, Ids: int64s(confirmed)})
 		}
-		if err := q.SaveVectors(ctx, p); err != nil || len(confirmed) == 0 {
-			return err
-		}
-		return q.ConfirmUnits(ctx, db.ConfirmUnitsParams{TenantID: string(t), UserIds: p.UserIds, Ids: int64s(confirmed)})
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("save vectors: %w", err)
@@ -112,11 +107,11 @@ func inNoIndex(state placement.State) bool {
 // one round trip.
 func (d *DB) Confirm(ctx context.Context, t tenant.ID, users []tenant.UserID, ids []retrieve.UnitID) error {
 	p := db.ConfirmUnitsParams{TenantID: string(t), UserIds: userIDs(users), Ids: int64s(ids)}
-	err := d.writeTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
-		if err := errors.Join(q.PlanEachExecution(ctx), markOutgrown(ctx, q, t, p.UserIds, p.Ids)); err != nil {
-			return err
-		}
-		return q.ConfirmUnits(ctx, p)
+	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+		q.Later().PlanEachExecution()
+		markOutgrown(q, t, p.UserIds, p.Ids)
+		q.Later().ConfirmUnits(p)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("confirm units: %w", err)
@@ -125,8 +120,8 @@ func (d *DB) Confirm(ctx context.Context, t tenant.ID, users []tenant.UserID, id
 }
 
 // markOutgrown records that the tenant has outgrown exact scoring, if one of these units is of such a user.
-func markOutgrown(ctx context.Context, q *db.Queries, t tenant.ID, users, ids []int64) error {
-	return q.MarkOutgrown(ctx, db.MarkOutgrownParams{TenantID: string(t), UserIds: users, Ids: ids, AtLeast: placement.ExactUnits + 1})
+func markOutgrown(q *db.Queries, t tenant.ID, users, ids []int64) {
+	q.Later().MarkOutgrown(db.MarkOutgrownParams{TenantID: string(t), UserIds: users, Ids: ids, AtLeast: placement.ExactUnits + 1})
 }
 
 // Live implements indexing.Units.

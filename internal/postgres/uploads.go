@@ -166,9 +166,7 @@ func (i Imports) finishUploads(ctx context.Context, tx pgx.Tx, q *db.Queries, sc
 		if err := i.insertImportJob(ctx, tx, scope, f.ID, priority, 0); err != nil {
 			return err
 		}
-		if err := appendAudit(ctx, q, scope, audit.ImportCreate, f.ID); err != nil {
-			return err
-		}
+		appendAudit(ctx, q, scope, audit.ImportCreate, f.ID)
 		priority = queue.Later
 	}
 	return nil

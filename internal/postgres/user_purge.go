@@ -27,10 +27,8 @@ func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: id, UserID: allUsers}); err != nil {
 		return err
 	}
-	err := auditUser(ctx, q, id, u.ID, verb)
-	if err != nil {
-		return err
-	}
+	auditUser(ctx, q, id, u.ID, verb)
+	var err error
 	if policy == tenant.Delete {
 		err = q.PurgeUser(ctx, db.PurgeUserParams{TenantID: id, ID: u.ID})
 		if err == nil {
@@ -126,9 +124,7 @@ func (d *DB) deletePurgedUser(ctx context.Context, scope tenant.Scope) (more boo
 			return err
 		}
 		// Before the row, which has the pseudonym. Nothing links the record to the user afterwards.
-		if err := appendAudit(ctx, q, scope, audit.UserErase); err != nil {
-			return err
-		}
+		appendAudit(ctx, q, scope, audit.UserErase)
 		// The delete cascades to buckets, tokens, and imports and idempotency keys that were stored meanwhile.
 		return q.DeletePurgedUser(ctx, db.DeletePurgedUserParams{TenantID: string(scope.Tenant), ID: int64(scope.User)})
 	})

@@ -77,7 +77,8 @@ func (d *DB) CreateUserToken(ctx context.Context, scope tenant.Scope, in tenant.
 		if err != nil {
 			return err
 		}
-		return appendAudit(ctx, q, scope, audit.TokenCreate, out.Fingerprint)
+		appendAudit(ctx, q, scope, audit.TokenCreate, out.Fingerprint)
+		return nil
 	})
 	if err != nil {
 		return tenant.UserToken{}, fmt.Errorf("create token: %w", err)
@@ -116,9 +117,7 @@ func (d *DB) RevokeUserToken(ctx context.Context, scope tenant.Scope, id string)
 		if len(revoked) == 0 {
 			return tenant.ErrTokenNotFound
 		}
-		if err := appendAudit(ctx, q, scope, audit.TokenRevoke, fingerprints(revoked)...); err != nil {
-			return err
-		}
+		appendAudit(ctx, q, scope, audit.TokenRevoke, fingerprints(revoked)...)
 		return notifyTokens(ctx, q, revoked)
 	})
 	if err != nil {

@@ -70,7 +70,8 @@ func setUser(ctx context.Context, q *db.Queries, id string, u db.LockUsersRow, e
 	if err := q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: true}); err != nil {
 		return err
 	}
-	return auditUser(ctx, q, id, u.ID, verb)
+	auditUser(ctx, q, id, u.ID, verb)
+	return nil
 }
 
 // insertUsers creates the listed users who are missing, as far as places are free.
@@ -84,9 +85,7 @@ func insertUsers(ctx context.Context, q *db.Queries, id string, listed []tenant.
 		if err != nil {
 			return err
 		}
-		if err := auditUser(ctx, q, id, user, audit.UserCreate); err != nil {
-			return err
-		}
+		auditUser(ctx, q, id, user, audit.UserCreate)
 	}
 	return nil
 }

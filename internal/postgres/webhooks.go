@@ -82,7 +82,8 @@ func (d *DB) changeWebhook(ctx context.Context, id tenant.ID, verb audit.Verb, n
 		if err := change(q); err != nil {
 			return err
 		}
-		return auditUser(ctx, q, string(id), 0, verb, name)
+		auditUser(ctx, q, string(id), 0, verb, name)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("change webhook: %w", err)
@@ -235,7 +236,7 @@ func (d *DB) QueueDeliveries(ctx context.Context, lease time.Duration) error {
 		}
 		opts := insertOpts(queue.Webhooks)
 		opts.MaxAttempts = 1 // another one is queued
-		_, err = d.jobs.InsertManyFastTx(ctx, tx, collect(claims, func(a webhook.Args) river.InsertManyParams {
+		_, err = d.jobs.InsertManyTx(ctx, tx, collect(claims, func(a webhook.Args) river.InsertManyParams {
 			return river.InsertManyParams{Args: a, InsertOpts: opts}
 		}))
 		return err

@@ -42,7 +42,8 @@ func (d *DB) DeclareWebhook(ctx context.Context, id tenant.ID, s webhook.Spec, s
 		if err != nil || n == 0 { // it is stored like this
 			return err
 		}
-		return auditUser(ctx, q, string(id), 0, verb, s.Name)
+		auditUser(ctx, q, string(id), 0, verb, s.Name)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("declare webhook: %w", err)
@@ -57,7 +58,8 @@ func (d *DB) DeleteDeclaredWebhook(ctx context.Context, id tenant.ID, name strin
 		if err != nil || n == 0 {
 			return err
 		}
-		return auditUser(ctx, q, string(id), 0, audit.WebhookDelete, name)
+		auditUser(ctx, q, string(id), 0, audit.WebhookDelete, name)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("delete declared webhook: %w", err)
@@ -75,5 +77,6 @@ func endDeclaredWebhooks(ctx context.Context, q *db.Queries, id string) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	return auditUser(ctx, q, id, 0, audit.WebhookDelete, names...)
+	auditUser(ctx, q, id, 0, audit.WebhookDelete, names...)
+	return nil
 }

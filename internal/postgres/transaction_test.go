@@ -145,11 +145,13 @@ func TestJobsAreSentWithTheMemory(t *testing.T) {
 	}
 }
 
-func TestWriteScope(t *testing.T) {
+func TestDeferredStatements(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	scope := b.users[0]
 	bucket := db.EnsureDefaultBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: "General", NameKey: "general"}
+	foreign := bucket
+	foreign.UserID = int64(b.users[1].User)
 	count := func() (n int) {
 		t.Helper()
 		if err := b.owner.QueryRow(t.Context(), "select count(*) from buckets").Scan(&n); err != nil {
@@ -166,29 +168,36 @@ func TestWriteScope(t *testing.T) {
 	}{
 		"nothing": {"no transaction begins", func(pgx.Tx, *db.Queries) error { return refused }, "", refused},
 		"rollback": {"an error rolls back what was sent", func(tx pgx.Tx, q *db.Queries) error {
-			if err := q.EnsureDefaultBucket(t.Context(), bucket); err != nil {
-				return err
-			}
+			q.Later().EnsureDefaultBucket(bucket)
 			_, err := tx.Exec(t.Context(), "select 1")
 			return errors.Join(err, refused)
 		}, "", refused},
-		"postponed": {"the commit returns the error of a statement without results", func(_ pgx.Tx, q *db.Queries) error {
-			if err := q.EnsureDefaultBucket(t.Context(), bucket); err != nil {
-				return err
-			}
-			foreign := bucket
-			foreign.UserID = int64(b.users[1].User)
-			return q.EnsureDefaultBucket(t.Context(), foreign)
+		"commit": {"the commit returns the error of a deferred statement", func(_ pgx.Tx, q *db.Queries) error {
+			q.Later().EnsureDefaultBucket(bucket)
+			q.Later().EnsureDefaultBucket(foreign)
+			return nil
 		}, "42501", nil},
+		"query": {"the next query returns the error of a deferred statement", func(_ pgx.Tx, q *db.Queries) error {
+			q.Later().EnsureDefaultBucket(foreign)
+			_, err := q.LockUsage(t.Context(), bucket.TenantID)
+			return errors.Join(err, refused)
+		}, "42501", refused},
 		"failed query": {"the next statements fail", func(tx pgx.Tx, q *db.Queries) error {
 			if _, err := tx.Exec(t.Context(), "select 1 / (count(*) - count(*)) from buckets"); err == nil {
 				t.Error("no error of a division by zero")
 			}
-			return q.EnsureDefaultBucket(t.Context(), bucket)
+			q.Later().EnsureDefaultBucket(bucket)
+			return nil
 		}, "25P02", nil},
+		"ignored error": {"a commit is not successful after an error that was ignored", func(tx pgx.Tx, _ *db.Queries) error {
+			if _, err := tx.Exec(t.Context(), "select 1 / (count(*) - count(*)) from buckets"); err == nil {
+				t.Error("no error of a division by zero")
+			}
+			return nil
+		}, "", pgx.ErrTxCommitRollback},
 	}
 	for name, test := range tests {
-		err := postgres.WriteScope(b.DB, t.Context(), scope, test.do)
+		err := postgres.InScope(b.DB, t.Context(), scope, test.do)
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok != (test.code != "") || ok && e.Code != test.code {
 			t.Errorf("%s (%s): %v, want code %q", name, test.reason, err, test.code)
 		}
@@ -199,7 +208,10 @@ func TestWriteScope(t *testing.T) {
 			t.Errorf("%s (%s): %d buckets, want none", name, test.reason, n)
 		}
 	}
-	err := postgres.WriteScope(b.DB, t.Context(), scope, func(_ pgx.Tx, q *db.Queries) error { return q.EnsureDefaultBucket(t.Context(), bucket) })
+	err := postgres.InScope(b.DB, t.Context(), scope, func(_ pgx.Tx, q *db.Queries) error {
+		q.Later().EnsureDefaultBucket(bucket)
+		return nil
+	})
 	if n := count(); err != nil || n != 1 {
 		t.Errorf("%d buckets, %v, want one", n, err)
 	}
