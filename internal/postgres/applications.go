@@ -138,7 +138,7 @@ func applicationOf(row db.IdentifyRow) (tenant.Access, *tenant.Application) {
 	}
 	name, _ := tenant.ApplicationOf(row.UserName)
 	return tenant.KeyAccess(row.Scopes), &tenant.Application{
-		ID: tenant.UserID(row.UserID), Name: name, Origins: row.AllowedOrigins, RequestsPerMinute: row.ApplicationRequestsPerMinute,
+		ID: tenant.UserID(row.UserPlacement.UserID), Name: name, Origins: row.AllowedOrigins, RequestsPerMinute: row.ApplicationRequestsPerMinute,
 	}
 }
 
@@ -170,9 +170,8 @@ func findApplicationUser(ctx context.Context, q *db.Queries, id tenant.ID, name 
 		return tenant.ActingUser{}, err
 	}
 	return tenant.ActingUser{
-		Scope:      tenant.Scope{Tenant: id, User: tenant.UserID(row.ID)}, // NoUser without a row
-		Placement:  placement.Location{Cell: row.Cell, Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
-		Generation: placement.GenerationID(row.GenerationID),
+		Scope:     tenant.Scope{Tenant: id, User: tenant.UserID(row.UserPlacement.UserID)}, // NoUser without a row
+		Placement: locationOf(row.UserPlacement), Generation: placement.GenerationID(row.UserPlacement.GenerationID),
 	}, nil
 }
 

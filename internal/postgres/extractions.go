@@ -66,8 +66,8 @@ func (d *DB) OpenExtraction(ctx context.Context, a extract.Args) (tenant.Identit
 		if err != nil {
 			return err
 		}
-		who.UserName, who.Generation = row.UserName, placement.GenerationID(row.GenerationID)
-		who.Placement = placement.Location{Cell: row.Cell, Collection: row.Collection, Partition: row.Partition, Shared: row.Shared}
+		who.UserName, who.Generation = row.UserName, placement.GenerationID(row.UserPlacement.GenerationID)
+		who.Placement = locationOf(row.UserPlacement)
 		x.Stored = int(row.Stored)
 		if row.Facts != "" {
 			if err := json.Unmarshal([]byte(row.Facts), &x.Facts); err != nil {

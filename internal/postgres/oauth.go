@@ -10,7 +10,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
-	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -72,16 +71,8 @@ func (d *DB) IdentifyHolder(ctx context.Context, kind tenant.TokenKind, h tenant
 	if err != nil {
 		return tenant.Identity{}, fmt.Errorf("identify secret holder: %w", mapError(err))
 	}
-	return tenant.Identity{
-		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
-		Actor: tenant.AppActor(h, row.App), Access: tenant.AccessRead | tenant.AccessWrite, TenantName: row.TenantName, UserName: row.UserName, Suspended: row.Suspended,
-		Quota: tenant.Quota{
-			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
-			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
-			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
-		},
-		Placement:  placement.Location{Cell: row.Cell, Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
-		Generation: placement.GenerationID(row.GenerationID),
-		ExpiresAt:  asked.Add(time.Duration(row.ExpiresIn * float64(time.Second))),
-	}, nil
+	out := identityOf(row.Quota, row.UserPlacement, row.TenantName, row.UserName)
+	out.Actor, out.Access, out.Suspended = tenant.AppActor(h, row.App), tenant.AccessRead|tenant.AccessWrite, row.Suspended
+	out.ExpiresAt = asked.Add(time.Duration(row.ExpiresIn * float64(time.Second)))
+	return out, nil
 }

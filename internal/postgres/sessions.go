@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -127,21 +126,12 @@ func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error)
 	if err != nil {
 		return tenant.Session{}, fmt.Errorf("read session: %w", mapError(err))
 	}
-	var authenticated time.Time
-	if row.AuthenticatedAt != nil {
-		authenticated = *row.AuthenticatedAt
-	}
-	return tenant.Session{Namespace: row.Namespace, DisplayName: row.DisplayName, Email: row.Email, Issuer: row.Issuer, Administrator: row.Administrator, AuthenticatedAt: authenticated, Identity: tenant.Identity{
-		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
-		Actor: tenant.SessionActor(h), Access: tenant.FullAccess, TenantName: row.TenantName, UserName: row.UserName,
-		Quota: tenant.Quota{
-			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
-			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
-			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
-		},
-		Placement:  placement.Location{Cell: row.Cell, Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
-		Generation: placement.GenerationID(row.GenerationID),
-	}}, nil
+	who := identityOf(row.Quota, row.UserPlacement, row.TenantName, row.UserName)
+	who.Actor, who.Access = tenant.SessionActor(h), tenant.FullAccess
+	return tenant.Session{
+		Namespace: row.Namespace, DisplayName: row.DisplayName, Email: row.Email, Issuer: row.Issuer,
+		Administrator: row.Administrator, AuthenticatedAt: orZero(row.AuthenticatedAt), Identity: who,
+	}, nil
 }
 
 // EndSession implements tenant.SessionStore.

@@ -110,18 +110,8 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 		return tenant.Identity{}, fmt.Errorf("identify token: %w", mapError(err))
 	}
 	access, application := applicationOf(row)
-	out := tenant.Identity{
-		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
-		Actor: tenant.TokenActor(h), TenantName: row.TenantName, UserName: row.UserName, Suspended: row.Suspended,
-		Access: access, Application: application,
-		Quota: tenant.Quota{
-			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
-			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
-			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
-		},
-		Placement:  placement.Location{Cell: row.Cell, Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
-		Generation: placement.GenerationID(row.GenerationID),
-	}
+	out := identityOf(row.Quota, row.UserPlacement, row.TenantName, row.UserName)
+	out.Actor, out.Access, out.Application, out.Suspended = tenant.TokenActor(h), access, application, row.Suspended
 	if row.Stale {
 		// The response does not wait for it, and losing it is harmless.
 		go d.touch(context.WithoutCancel(ctx), out.Scope, row)
@@ -137,15 +127,34 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 	return out, nil
 }
 
+// identityOf returns the identity of a user, to which the caller adds what depends on the credential.
+func identityOf(q db.Quota, p db.UserPlacement, tenantName, userName string) tenant.Identity {
+	return tenant.Identity{
+		Scope:      tenant.Scope{Tenant: tenant.ID(p.TenantID), User: tenant.UserID(p.UserID)},
+		TenantName: tenantName, UserName: userName,
+		Quota: tenant.Quota{
+			Memories: q.Memories, Conversations: q.Conversations, Storage: q.Storage, Users: q.Users,
+			RequestsPerMinute: q.RequestsPerMinute, ListTokens: q.ListTokens,
+			UserMemories: q.UserMemories, UserConversations: q.UserConversations,
+		},
+		Placement: locationOf(p), Generation: placement.GenerationID(p.GenerationID),
+	}
+}
+
+func locationOf(p db.UserPlacement) placement.Location {
+	return placement.Location{Cell: p.Cell, Collection: p.Collection, Partition: p.Partition, Shared: p.Shared}
+}
+
 func (d *DB) touch(ctx context.Context, scope tenant.Scope, row db.IdentifyRow) {
 	ctx, cancel := context.WithTimeout(ctx, touchTimeout)
 	defer cancel()
+	tenantID, userID := string(scope.Tenant), int64(scope.User)
 	var err error
 	if row.TokenID == "" {
-		err = db.New(d.pool).TouchToken(ctx, db.TouchTokenParams{TenantID: row.TenantID, UserID: row.UserID, Generation: row.Generation})
+		err = db.New(d.pool).TouchToken(ctx, db.TouchTokenParams{TenantID: tenantID, UserID: userID, Generation: row.Generation})
 	} else {
 		err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-			return q.TouchUserToken(ctx, db.TouchUserTokenParams{TenantID: row.TenantID, UserID: row.UserID, ID: row.TokenID})
+			return q.TouchUserToken(ctx, db.TouchUserTokenParams{TenantID: tenantID, UserID: userID, ID: row.TokenID})
 		})
 	}
 	if err != nil {

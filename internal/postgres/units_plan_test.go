@@ -455,6 +455,8 @@ func readRows(t *testing.T, conn *pgxpool.Pool, table, sql string) (rows int64) 
 
 var optionalParameter = regexp.MustCompile(`sqlc\.narg\('\w+'\)`)
 
+var embedded = regexp.MustCompile(`sqlc\.embed\((\w+)\)`)
+
 // namedQuery returns a query of queries/ with numbered parameters. Optional ones are
 // null.
 func namedQuery(t *testing.T, file, name string, parameters ...string) string {
@@ -472,5 +474,6 @@ func namedQuery(t *testing.T, file, name string, parameters ...string) string {
 	for i, p := range parameters {
 		query = strings.ReplaceAll(query, "@"+p, fmt.Sprintf("$%d", i+1))
 	}
+	query = embedded.ReplaceAllString(query, "$1.*")
 	return optionalParameter.ReplaceAllString(query, "null::timestamptz")
 }

@@ -51,10 +51,9 @@ func (q *Queries) DeleteApplication(ctx context.Context, arg DeleteApplicationPa
 }
 
 const findApplicationUser = `-- name: FindApplicationUser :one
-select u.id, p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared,
-    p.generation_id::smallint as generation_id
+select user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell
 from users u
-cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = u.tenant_id and x.user_id = u.id limit 1) p
+cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = u.tenant_id and x.user_id = u.id limit 1) user_placements
 where u.tenant_id = $1 and u.name = $2 and u.kind = 'application_user' and u.active
 `
 
@@ -64,12 +63,7 @@ type FindApplicationUserParams struct {
 }
 
 type FindApplicationUserRow struct {
-	ID           int64
-	Cell         string
-	Collection   string
-	Partition    string
-	Shared       bool
-	GenerationID int16
+	UserPlacement UserPlacement
 }
 
 // The user and the location and generation that serve it, if it exists.
@@ -78,12 +72,13 @@ func (q *Queries) FindApplicationUser(ctx context.Context, arg FindApplicationUs
 	row := q.db.QueryRow(ctx, findApplicationUser, arg.TenantID, arg.Name)
 	var i FindApplicationUserRow
 	err := row.Scan(
-		&i.ID,
-		&i.Cell,
-		&i.Collection,
-		&i.Partition,
-		&i.Shared,
-		&i.GenerationID,
+		&i.UserPlacement.TenantID,
+		&i.UserPlacement.UserID,
+		&i.UserPlacement.Collection,
+		&i.UserPlacement.Partition,
+		&i.UserPlacement.Shared,
+		&i.UserPlacement.GenerationID,
+		&i.UserPlacement.Cell,
 	)
 	return i, err
 }

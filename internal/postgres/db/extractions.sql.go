@@ -179,11 +179,10 @@ func (q *Queries) InsertExtraction(ctx context.Context, arg InsertExtractionPara
 
 const openExtraction = `-- name: OpenExtraction :one
 select x.input::text as input, coalesce(x.facts::text, '')::text as facts, x.stored, u.name as user_name,
-    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared,
-    p.generation_id::smallint as generation_id
+    user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell
 from extractions x
 join users u on u.tenant_id = x.tenant_id and u.id = x.user_id and not u.purging
-cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements y where y.tenant_id = x.tenant_id and y.user_id = x.user_id limit 1) p
+cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements y where y.tenant_id = x.tenant_id and y.user_id = x.user_id limit 1) user_placements
 where x.tenant_id = $1 and x.user_id = $2 and x.id = $3 and x.finished_at is null
 `
 
@@ -194,15 +193,11 @@ type OpenExtractionParams struct {
 }
 
 type OpenExtractionRow struct {
-	Input        string
-	Facts        string
-	Stored       int32
-	UserName     string
-	Cell         string
-	Collection   string
-	Partition    string
-	Shared       bool
-	GenerationID int16
+	Input         string
+	Facts         string
+	Stored        int32
+	UserName      string
+	UserPlacement UserPlacement
 }
 
 // An unfinished extraction, and the location and generation that serve its user. The placement has a limit, as in Identify.
@@ -214,11 +209,13 @@ func (q *Queries) OpenExtraction(ctx context.Context, arg OpenExtractionParams) 
 		&i.Facts,
 		&i.Stored,
 		&i.UserName,
-		&i.Cell,
-		&i.Collection,
-		&i.Partition,
-		&i.Shared,
-		&i.GenerationID,
+		&i.UserPlacement.TenantID,
+		&i.UserPlacement.UserID,
+		&i.UserPlacement.Collection,
+		&i.UserPlacement.Partition,
+		&i.UserPlacement.Shared,
+		&i.UserPlacement.GenerationID,
+		&i.UserPlacement.Cell,
 	)
 	return i, err
 }

@@ -108,15 +108,14 @@ func (q *Queries) HolderOf(ctx context.Context, arg HolderOfParams) (HolderOfRow
 }
 
 const identifyHolder = `-- name: IdentifyHolder :one
-select h.tenant_id::uuid as tenant_id, h.user_id::bigint as user_id, h.expires_in::float8 as expires_in,
+select h.expires_in::float8 as expires_in,
     coalesce(oauth_app($1::bytea), '')::text as app, n.name as tenant_name, u.name as user_name, n.suspended,
-    q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
+    quotas.tenant_id, quotas.memories, quotas.conversations, quotas.storage, quotas.users, quotas.requests_per_minute, quotas.list_tokens, quotas.user_memories, quotas.user_conversations, user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell
 from oauth_holder($1::bytea, $2::text) h
 join users u on u.tenant_id = h.tenant_id::uuid and u.id = h.user_id::bigint
 join tenants n on n.id = h.tenant_id::uuid and n.state = 'active'
-join quotas q on q.tenant_id = h.tenant_id::uuid
-cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = h.tenant_id::uuid and x.user_id = h.user_id::bigint limit 1) p
+join quotas on quotas.tenant_id = h.tenant_id::uuid
+cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = h.tenant_id::uuid and x.user_id = h.user_id::bigint limit 1) user_placements
 where h.expires_in::float8 > 0
 `
 
@@ -126,26 +125,13 @@ type IdentifyHolderParams struct {
 }
 
 type IdentifyHolderRow struct {
-	TenantID          string
-	UserID            int64
-	ExpiresIn         float64
-	App               string
-	TenantName        string
-	UserName          string
-	Suspended         bool
-	Memories          int64
-	Conversations     int64
-	Storage           int64
-	Users             int64
-	RequestsPerMinute int64
-	ListTokens        int64
-	UserMemories      int64
-	UserConversations int64
-	Cell              string
-	Collection        string
-	Partition         string
-	Shared            bool
-	GenerationID      int16
+	ExpiresIn     float64
+	App           string
+	TenantName    string
+	UserName      string
+	Suspended     bool
+	Quota         Quota
+	UserPlacement UserPlacement
 }
 
 // The placement has a limit, as in Identify.
@@ -153,26 +139,27 @@ func (q *Queries) IdentifyHolder(ctx context.Context, arg IdentifyHolderParams) 
 	row := q.db.QueryRow(ctx, identifyHolder, arg.Hash, arg.Kind)
 	var i IdentifyHolderRow
 	err := row.Scan(
-		&i.TenantID,
-		&i.UserID,
 		&i.ExpiresIn,
 		&i.App,
 		&i.TenantName,
 		&i.UserName,
 		&i.Suspended,
-		&i.Memories,
-		&i.Conversations,
-		&i.Storage,
-		&i.Users,
-		&i.RequestsPerMinute,
-		&i.ListTokens,
-		&i.UserMemories,
-		&i.UserConversations,
-		&i.Cell,
-		&i.Collection,
-		&i.Partition,
-		&i.Shared,
-		&i.GenerationID,
+		&i.Quota.TenantID,
+		&i.Quota.Memories,
+		&i.Quota.Conversations,
+		&i.Quota.Storage,
+		&i.Quota.Users,
+		&i.Quota.RequestsPerMinute,
+		&i.Quota.ListTokens,
+		&i.Quota.UserMemories,
+		&i.Quota.UserConversations,
+		&i.UserPlacement.TenantID,
+		&i.UserPlacement.UserID,
+		&i.UserPlacement.Collection,
+		&i.UserPlacement.Partition,
+		&i.UserPlacement.Shared,
+		&i.UserPlacement.GenerationID,
+		&i.UserPlacement.Cell,
 	)
 	return i, err
 }

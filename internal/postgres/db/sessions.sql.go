@@ -176,45 +176,31 @@ func (q *Queries) ForgiveAttempt(ctx context.Context, key []byte) error {
 }
 
 const getSession = `-- name: GetSession :one
-select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
+select s.hash, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
     case when u.issuer is null then '' else u.email end::text as email, coalesce(u.issuer, '')::text as issuer, s.authenticated_at,
     (case when u.issuer is null then u.name else lower(u.email) end = any(n.administrators))::boolean as administrator,
-    q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
+    quotas.tenant_id, quotas.memories, quotas.conversations, quotas.storage, quotas.users, quotas.requests_per_minute, quotas.list_tokens, quotas.user_memories, quotas.user_conversations, user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell
 from sessions s
 join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
     and u.password_hash is not distinct from s.password_hash
 join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
-join quotas q on q.tenant_id = s.tenant_id
-cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = s.tenant_id and x.user_id = s.user_id limit 1) p
+join quotas on quotas.tenant_id = s.tenant_id
+cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = s.tenant_id and x.user_id = s.user_id limit 1) user_placements
 where s.hash = $1 and not s.one_time and s.expires_at > now()
 `
 
 type GetSessionRow struct {
-	Hash              []byte
-	TenantID          string
-	UserID            int64
-	Namespace         string
-	TenantName        string
-	DisplayName       string
-	UserName          string
-	Email             string
-	Issuer            string
-	AuthenticatedAt   *time.Time
-	Administrator     bool
-	Memories          int64
-	Conversations     int64
-	Storage           int64
-	Users             int64
-	RequestsPerMinute int64
-	ListTokens        int64
-	UserMemories      int64
-	UserConversations int64
-	Cell              string
-	Collection        string
-	Partition         string
-	Shared            bool
-	GenerationID      int16
+	Hash            []byte
+	Namespace       string
+	TenantName      string
+	DisplayName     string
+	UserName        string
+	Email           string
+	Issuer          string
+	AuthenticatedAt *time.Time
+	Administrator   bool
+	Quota           Quota
+	UserPlacement   UserPlacement
 }
 
 // The placement has a limit, as in Identify.
@@ -223,8 +209,6 @@ func (q *Queries) GetSession(ctx context.Context, hash []byte) (GetSessionRow, e
 	var i GetSessionRow
 	err := row.Scan(
 		&i.Hash,
-		&i.TenantID,
-		&i.UserID,
 		&i.Namespace,
 		&i.TenantName,
 		&i.DisplayName,
@@ -233,19 +217,22 @@ func (q *Queries) GetSession(ctx context.Context, hash []byte) (GetSessionRow, e
 		&i.Issuer,
 		&i.AuthenticatedAt,
 		&i.Administrator,
-		&i.Memories,
-		&i.Conversations,
-		&i.Storage,
-		&i.Users,
-		&i.RequestsPerMinute,
-		&i.ListTokens,
-		&i.UserMemories,
-		&i.UserConversations,
-		&i.Cell,
-		&i.Collection,
-		&i.Partition,
-		&i.Shared,
-		&i.GenerationID,
+		&i.Quota.TenantID,
+		&i.Quota.Memories,
+		&i.Quota.Conversations,
+		&i.Quota.Storage,
+		&i.Quota.Users,
+		&i.Quota.RequestsPerMinute,
+		&i.Quota.ListTokens,
+		&i.Quota.UserMemories,
+		&i.Quota.UserConversations,
+		&i.UserPlacement.TenantID,
+		&i.UserPlacement.UserID,
+		&i.UserPlacement.Collection,
+		&i.UserPlacement.Partition,
+		&i.UserPlacement.Shared,
+		&i.UserPlacement.GenerationID,
+		&i.UserPlacement.Cell,
 	)
 	return i, err
 }

@@ -20,24 +20,21 @@ with t as (
     select h.tenant_id, h.user_id, h.hash, 0, h.id::text, h.scopes, h.expires_at, h.last_used_at
     from user_token_holder($1) h
 )
-select t.tenant_id::uuid as tenant_id, t.user_id::bigint as user_id, t.hash::bytea as hash, t.generation::bigint as generation, t.id::text as token_id,
+select t.hash::bytea as hash, t.generation::bigint as generation, t.id::text as token_id,
     coalesce(extract(epoch from t.expires_at - now()), 0)::float8 as expires_in, n.name as tenant_name, u.name as user_name, n.suspended,
-    q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id,
+    quotas.tenant_id, quotas.memories, quotas.conversations, quotas.storage, quotas.users, quotas.requests_per_minute, quotas.list_tokens, quotas.user_memories, quotas.user_conversations, user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell,
     (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale,
     u.kind = 'application' as application, coalesce(a.scopes, t.scopes)::text[] as scopes, coalesce(a.allowed_origins, '{}')::text[] as allowed_origins,
     coalesce(a.requests_per_minute, 0)::bigint as application_requests_per_minute
 from t
 join users u on u.tenant_id = t.tenant_id and u.id = t.user_id and u.active
 join tenants n on n.id = t.tenant_id and n.state = 'active'
-join quotas q on q.tenant_id = t.tenant_id
-cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = t.tenant_id and x.user_id = t.user_id limit 1) p
+join quotas on quotas.tenant_id = t.tenant_id
+cross join lateral (select tenant_id, user_id, collection, partition, shared, generation_id, cell from user_placements x where x.tenant_id = t.tenant_id and x.user_id = t.user_id limit 1) user_placements
 left join applications a on a.tenant_id = t.tenant_id and a.user_id = t.user_id
 `
 
 type IdentifyRow struct {
-	TenantID                     string
-	UserID                       int64
 	Hash                         []byte
 	Generation                   int64
 	TokenID                      string
@@ -45,19 +42,8 @@ type IdentifyRow struct {
 	TenantName                   string
 	UserName                     string
 	Suspended                    bool
-	Memories                     int64
-	Conversations                int64
-	Storage                      int64
-	Users                        int64
-	RequestsPerMinute            int64
-	ListTokens                   int64
-	UserMemories                 int64
-	UserConversations            int64
-	Cell                         string
-	Collection                   string
-	Partition                    string
-	Shared                       bool
-	GenerationID                 int16
+	Quota                        Quota
+	UserPlacement                UserPlacement
 	Stale                        bool
 	Application                  bool
 	Scopes                       []string
@@ -72,8 +58,6 @@ func (q *Queries) Identify(ctx context.Context, hash []byte) (IdentifyRow, error
 	row := q.db.QueryRow(ctx, identify, hash)
 	var i IdentifyRow
 	err := row.Scan(
-		&i.TenantID,
-		&i.UserID,
 		&i.Hash,
 		&i.Generation,
 		&i.TokenID,
@@ -81,19 +65,22 @@ func (q *Queries) Identify(ctx context.Context, hash []byte) (IdentifyRow, error
 		&i.TenantName,
 		&i.UserName,
 		&i.Suspended,
-		&i.Memories,
-		&i.Conversations,
-		&i.Storage,
-		&i.Users,
-		&i.RequestsPerMinute,
-		&i.ListTokens,
-		&i.UserMemories,
-		&i.UserConversations,
-		&i.Cell,
-		&i.Collection,
-		&i.Partition,
-		&i.Shared,
-		&i.GenerationID,
+		&i.Quota.TenantID,
+		&i.Quota.Memories,
+		&i.Quota.Conversations,
+		&i.Quota.Storage,
+		&i.Quota.Users,
+		&i.Quota.RequestsPerMinute,
+		&i.Quota.ListTokens,
+		&i.Quota.UserMemories,
+		&i.Quota.UserConversations,
+		&i.UserPlacement.TenantID,
+		&i.UserPlacement.UserID,
+		&i.UserPlacement.Collection,
+		&i.UserPlacement.Partition,
+		&i.UserPlacement.Shared,
+		&i.UserPlacement.GenerationID,
+		&i.UserPlacement.Cell,
 		&i.Stale,
 		&i.Application,
 		&i.Scopes,

@@ -25,10 +25,9 @@ delete from applications where tenant_id = @tenant_id and user_id = @user_id;
 -- name: FindApplicationUser :one
 -- The user and the location and generation that serve it, if it exists.
 -- The placement has a limit, as in Identify.
-select u.id, p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared,
-    p.generation_id::smallint as generation_id
+select sqlc.embed(user_placements)
 from users u
-cross join lateral (select * from user_placements x where x.tenant_id = u.tenant_id and x.user_id = u.id limit 1) p
+cross join lateral (select * from user_placements x where x.tenant_id = u.tenant_id and x.user_id = u.id limit 1) user_placements
 where u.tenant_id = @tenant_id and u.name = @name and u.kind = 'application_user' and u.active;
 
 -- name: LockApplicationUser :one

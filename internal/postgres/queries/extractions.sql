@@ -7,11 +7,10 @@ insert into extractions (tenant_id, user_id, id, input) values (@tenant_id, @use
 -- name: OpenExtraction :one
 -- An unfinished extraction, and the location and generation that serve its user. The placement has a limit, as in Identify.
 select x.input::text as input, coalesce(x.facts::text, '')::text as facts, x.stored, u.name as user_name,
-    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared,
-    p.generation_id::smallint as generation_id
+    sqlc.embed(user_placements)
 from extractions x
 join users u on u.tenant_id = x.tenant_id and u.id = x.user_id and not u.purging
-cross join lateral (select * from user_placements y where y.tenant_id = x.tenant_id and y.user_id = x.user_id limit 1) p
+cross join lateral (select * from user_placements y where y.tenant_id = x.tenant_id and y.user_id = x.user_id limit 1) user_placements
 where x.tenant_id = @tenant_id and x.user_id = @user_id and x.id = @id and x.finished_at is null;
 
 -- name: SaveExtractedFacts :exec

@@ -103,13 +103,12 @@ select pg_notify('mnemo_identity', 'user:' || @tenant_id::text || ':' || @user_i
 
 -- name: IdentifyHolder :one
 -- The placement has a limit, as in Identify.
-select h.tenant_id::uuid as tenant_id, h.user_id::bigint as user_id, h.expires_in::float8 as expires_in,
+select h.expires_in::float8 as expires_in,
     coalesce(oauth_app(@hash::bytea), '')::text as app, n.name as tenant_name, u.name as user_name, n.suspended,
-    q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
+    sqlc.embed(quotas), sqlc.embed(user_placements)
 from oauth_holder(@hash::bytea, @kind::text) h
 join users u on u.tenant_id = h.tenant_id::uuid and u.id = h.user_id::bigint
 join tenants n on n.id = h.tenant_id::uuid and n.state = 'active'
-join quotas q on q.tenant_id = h.tenant_id::uuid
-cross join lateral (select * from user_placements x where x.tenant_id = h.tenant_id::uuid and x.user_id = h.user_id::bigint limit 1) p
+join quotas on quotas.tenant_id = h.tenant_id::uuid
+cross join lateral (select * from user_placements x where x.tenant_id = h.tenant_id::uuid and x.user_id = h.user_id::bigint limit 1) user_placements
 where h.expires_in::float8 > 0;

@@ -31,17 +31,16 @@ from users u where u.tenant_id = @tenant_id and u.id = @user_id and u.active and
 
 -- name: GetSession :one
 -- The placement has a limit, as in Identify.
-select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
+select s.hash, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
     case when u.issuer is null then '' else u.email end::text as email, coalesce(u.issuer, '')::text as issuer, s.authenticated_at,
     (case when u.issuer is null then u.name else lower(u.email) end = any(n.administrators))::boolean as administrator,
-    q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
+    sqlc.embed(quotas), sqlc.embed(user_placements)
 from sessions s
 join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
     and u.password_hash is not distinct from s.password_hash
 join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
-join quotas q on q.tenant_id = s.tenant_id
-cross join lateral (select * from user_placements x where x.tenant_id = s.tenant_id and x.user_id = s.user_id limit 1) p
+join quotas on quotas.tenant_id = s.tenant_id
+cross join lateral (select * from user_placements x where x.tenant_id = s.tenant_id and x.user_id = s.user_id limit 1) user_placements
 where s.hash = @hash and not s.one_time and s.expires_at > now();
 
 -- name: InsertSignInLink :execrows

@@ -55,18 +55,17 @@ with t as (
     select h.tenant_id, h.user_id, h.hash, 0, h.id::text, h.scopes, h.expires_at, h.last_used_at
     from user_token_holder(@hash) h
 )
-select t.tenant_id::uuid as tenant_id, t.user_id::bigint as user_id, t.hash::bytea as hash, t.generation::bigint as generation, t.id::text as token_id,
+select t.hash::bytea as hash, t.generation::bigint as generation, t.id::text as token_id,
     coalesce(extract(epoch from t.expires_at - now()), 0)::float8 as expires_in, n.name as tenant_name, u.name as user_name, n.suspended,
-    q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id,
+    sqlc.embed(quotas), sqlc.embed(user_placements),
     (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale,
     u.kind = 'application' as application, coalesce(a.scopes, t.scopes)::text[] as scopes, coalesce(a.allowed_origins, '{}')::text[] as allowed_origins,
     coalesce(a.requests_per_minute, 0)::bigint as application_requests_per_minute
 from t
 join users u on u.tenant_id = t.tenant_id and u.id = t.user_id and u.active
 join tenants n on n.id = t.tenant_id and n.state = 'active'
-join quotas q on q.tenant_id = t.tenant_id
-cross join lateral (select * from user_placements x where x.tenant_id = t.tenant_id and x.user_id = t.user_id limit 1) p
+join quotas on quotas.tenant_id = t.tenant_id
+cross join lateral (select * from user_placements x where x.tenant_id = t.tenant_id and x.user_id = t.user_id limit 1) user_placements
 left join applications a on a.tenant_id = t.tenant_id and a.user_id = t.user_id;
 
 -- name: TouchToken :exec
