@@ -15,11 +15,11 @@ func TestAdministratorsAreStored(t *testing.T) {
 	tn.Spec.Users[1].Role = v1alpha1.Administrator
 	tn.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: "https://id.test", Administrators: []string{"ann@acme.test"}}
 	e.expectReady(t, tn)
-	spec, _ := e.fake.Spec(e.id(t))
+	spec, _ := e.store.spec(e.id(t))
 	expectEqual(t, "administrators", spec.Administrators, []string{"bob", "ann@acme.test"})
 
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[1].Role, tn.Spec.OIDC = v1alpha1.Member, nil })
 	e.expectReconciled(t)
-	spec, _ = e.fake.Spec(e.id(t))
+	spec, _ = e.store.spec(e.id(t))
 	expectEqual(t, "administrators", len(spec.Administrators), 0)
 }

@@ -18,7 +18,7 @@ import (
 func (e *env) reassign(t *testing.T, resource types.UID, namespaceUID string) {
 	t.Helper()
 	record := e.record(t, tenant.ID(resource))
-	if err := e.fake.Reassign(t.Context(), record.ID, tenant.Owner{NamespaceUID: namespaceUID}); err != nil {
+	if err := e.store.Reassign(t.Context(), record.ID, tenant.Owner{NamespaceUID: namespaceUID}); err != nil {
 		t.Fatalf("Reassign: %v", err)
 	}
 }

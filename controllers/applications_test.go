@@ -29,7 +29,7 @@ func (e *env) expectKey(t *testing.T) string {
 	if !tenant.KeyToken.Is(key) {
 		t.Fatal("the Secret holds no key")
 	}
-	expectEqual(t, "valid keys", e.fake.Valid(e.id(t), tenant.KeyHolder("web")), []tenant.Hash{tenant.HashSecret(key)})
+	expectEqual(t, "valid keys", e.store.valid(e.id(t), tenant.KeyHolder("web")), []tenant.Hash{tenant.HashSecret(key)})
 	expectEqual(t, "keys of the Secret", slices.Sorted(maps.Keys(s.Data)), []string{"mcpUrl", "token", "url"}) // no password
 	expectEqual(t, "label", s.Labels[v1alpha1.LabelApplication], "web")
 	expectEqual(t, "label of a user", s.Labels[v1alpha1.LabelUser], "")
@@ -77,7 +77,7 @@ func TestApplicationKey(t *testing.T) {
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Applications = nil })
 	e.expectReconciled(t)
 	e.expectMissing(t, &corev1.Secret{}, "acme-web-key")
-	expectEqual(t, "valid keys", len(e.fake.Valid(e.id(t), tenant.KeyHolder("web"))), 0)
+	expectEqual(t, "valid keys", len(e.store.valid(e.id(t), tenant.KeyHolder("web"))), 0)
 	expectEqual(t, "status", len(e.tenant(t).Status.Applications), 0)
 }
 
@@ -87,7 +87,7 @@ func TestApplicationSettingsAreStored(t *testing.T) {
 	tn := e.newTenantWithApplication()
 	tn.Spec.Applications[0].AllowedOrigins, tn.Spec.Applications[0].RequestsPerMinute = []string{"https://app.acme.test"}, new(int64(9))
 	e.expectReady(t, tn)
-	spec, _ := e.fake.Spec(e.id(t))
+	spec, _ := e.store.spec(e.id(t))
 	expectEqual(t, "spec", spec.Applications, []tenant.ApplicationSpec{{
 		Name: "web", Scopes: []string{"read", "write"}, Origins: []string{"https://app.acme.test"}, RequestsPerMinute: 9,
 	}})
@@ -112,7 +112,7 @@ func TestApplicationSecretIsRefused(t *testing.T) {
 	if got := e.tenant(t).Status.Applications; len(got) != 1 || got[0].Secret != "" || got[0].Message == "" {
 		t.Errorf("status %+v, want a message and no Secret", got)
 	}
-	expectEqual(t, "valid keys", len(e.fake.Valid(e.id(t), tenant.KeyHolder("web"))), 0)
+	expectEqual(t, "valid keys", len(e.store.valid(e.id(t), tenant.KeyHolder("web"))), 0)
 	e.secretWrite = nil
 	if _, err := e.settle(t); err != nil {
 		t.Fatal(err)
@@ -140,5 +140,5 @@ func TestDeletedTenantWithApplication(t *testing.T) {
 	e.mustDelete(t, tn)
 	e.expectReconciled(t)
 	e.expectMissing(t, &corev1.Secret{}, "acme-web-key")
-	expectEqual(t, "valid keys", len(e.fake.Valid(id, tenant.KeyHolder("web"))), 0)
+	expectEqual(t, "valid keys", len(e.store.valid(id, tenant.KeyHolder("web"))), 0)
 }

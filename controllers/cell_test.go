@@ -58,11 +58,11 @@ func setupCell(t *testing.T, change func(*v1alpha1.Cell)) (e *env, reconcile fun
 	return e, func() { t.Helper(); e.reconcileCell(t, r) }
 }
 
-// setupCellReconciler returns an env with a Cell, and a reconciler. pinger is by default the fake.
+// setupCellReconciler returns an env with a Cell, and a reconciler. pinger is by default the store.
 func setupCellReconciler(t *testing.T, pinger controllers.CellPinger, change func(*v1alpha1.Cell)) (*env, *controllers.CellReconciler) {
 	t.Helper()
 	e := setup(t)
-	s := stores(e.fake)
+	s := e.store.all()
 	if pinger != nil {
 		s.CellPinger = pinger
 	}
@@ -140,29 +140,29 @@ func TestCellBecomesReady(t *testing.T) {
 	if err := e.Update(t.Context(), credentials); err != nil {
 		t.Fatal(err)
 	}
-	e.fake.Fail(errNotConnected, "Ping")
+	e.store.fail(errNotConnected, "Ping")
 	reconcile()
 	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonConnecting, "mnemo-cells")
 	expectEqual(t, "connection", e.connection(t), placement.Connection{Address: "milvus.test:19530", Username: "root", Password: "one", CA: "pem"})
-	if _, stored := e.fake.Cell(e.ns); stored {
+	if _, stored := e.store.cell(e.ns); stored {
 		t.Error("the cell accepts tenants before it is reachable")
 	}
 
-	e.fake.Heal()
+	e.store.heal()
 	reconcile()
 	e.expectCell(t, metav1.ConditionTrue, v1alpha1.ReasonConnected, "is reachable")
-	stored, _ := e.fake.Cell(e.ns)
+	stored, _ := e.store.cell(e.ns)
 	expectEqual(t, "stored cell", stored, placement.Cell{Name: e.ns, Region: "eu", Capacity: placement.CellUsage{Tenants: 7, Units: 9}})
 
 	credentials.StringData = map[string]string{"password": "two"}
 	if err := e.Update(t.Context(), credentials); err != nil {
 		t.Fatal(err)
 	}
-	e.fake.Fail(errMilvusUnavailable, "Ping")
+	e.store.fail(errMilvusUnavailable, "Ping")
 	reconcile()
 	expectEqual(t, "password", e.connection(t).Password, "two")
 	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "Milvus is unavailable; check spec.milvus")
-	e.fake.Heal()
+	e.store.heal()
 }
 
 // TestUnreachableCellIsUpdated: a cell that was ready once is drained even if its Milvus or its
@@ -175,11 +175,11 @@ func TestUnreachableCellIsUpdated(t *testing.T) {
 	expectStored := func(want placement.Cell) {
 		t.Helper()
 		want.Name, want.Region = e.ns, "us"
-		stored, _ := e.fake.Cell(e.ns)
+		stored, _ := e.store.cell(e.ns)
 		expectEqual(t, "stored cell", stored, want)
 	}
 
-	e.fake.Fail(errMilvusUnavailable, "Ping")
+	e.store.fail(errMilvusUnavailable, "Ping")
 	e.updateCell(t, func(c *v1alpha1.Cell) {
 		c.Spec.Cordoned, c.Spec.Region, c.Spec.Capacity = true, "us", v1alpha1.CellCapacity{Tenants: 8}
 	})
@@ -229,14 +229,14 @@ func TestUnreadyCellIsNotWrittenAgain(t *testing.T) {
 		reason   string
 		interval time.Duration
 	}{
-		"unavailable":    {func(_ *testing.T, e *env) { e.fake.Fail(errMilvusUnavailable, "Ping") }, v1alpha1.ReasonUnavailable, 2 * time.Second},
-		"not connected":  {func(_ *testing.T, e *env) { e.fake.Fail(errNotConnected, "Ping") }, v1alpha1.ReasonConnecting, 2 * time.Second},
+		"unavailable":    {func(_ *testing.T, e *env) { e.store.fail(errMilvusUnavailable, "Ping") }, v1alpha1.ReasonUnavailable, 2 * time.Second},
+		"not connected":  {func(_ *testing.T, e *env) { e.store.fail(errNotConnected, "Ping") }, v1alpha1.ReasonConnecting, 2 * time.Second},
 		"without Secret": {withoutCellSecret, v1alpha1.ReasonSecretNotFound, 2 * time.Second},
 		"in use":         {deleteCellInUse, v1alpha1.ReasonInUse, time.Minute},
 		"in use and unavailable": {func(t *testing.T, e *env) {
 			t.Helper()
 			deleteCellInUse(t, e)
-			e.fake.Fail(errMilvusUnavailable, "Ping")
+			e.store.fail(errMilvusUnavailable, "Ping")
 		}, v1alpha1.ReasonInUse, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -279,13 +279,13 @@ func TestCellInUseIsNotDeleted(t *testing.T) {
 	e, reconcile := setupCell(t, nil)
 	reconcile()
 	deleteCellInUse(t, e)
-	e.fake.Fail(errMilvusUnavailable, "Ping")
+	e.store.fail(errMilvusUnavailable, "Ping")
 	reconcile()
-	e.fake.Heal()
+	e.store.heal()
 	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonInUse, "change spec.placement of its Tenants")
 	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonInUse, "Partitions cannot be dropped now: Milvus is unavailable")
 	expectEqual(t, "tenants", e.cell(t).Status.Tenants, 1)
-	if stored, _ := e.fake.Cell(e.ns); !stored.Cordoned {
+	if stored, _ := e.store.cell(e.ns); !stored.Cordoned {
 		t.Error("a cell that is being deleted accepts tenants")
 	}
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Placement = nil })
@@ -297,7 +297,7 @@ func TestCellInUseIsNotDeleted(t *testing.T) {
 	if data := e.secret(t, "mnemo-cells").Data; len(data) != 0 {
 		t.Errorf("Secret mnemo-cells contains %v, want no connection", data)
 	}
-	if _, stored := e.fake.Cell(e.ns); stored {
+	if _, stored := e.store.cell(e.ns); stored {
 		t.Error("the deleted cell is still stored")
 	}
 }
@@ -312,7 +312,7 @@ func (e *env) useCells(t *testing.T) {
 func (e *env) applyCells(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := e.fake.ApplyCell(t.Context(), placement.Cell{Name: name, Region: "eu"}); err != nil {
+		if err := e.store.ApplyCell(t.Context(), placement.Cell{Name: name, Region: "eu"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -326,7 +326,7 @@ func (e *env) moveTo(t *testing.T, cell string) {
 	}
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, "")
 	expectEqual(t, "migratingToCell", e.tenant(t).Status.Placement.MigratingToCell, cell)
-	e.fake.Work()
+	e.store.work()
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 	expectEqual(t, "cell", e.tenant(t).Status.Placement.Cell, cell)
@@ -353,7 +353,7 @@ func TestTenantMovesToACell(t *testing.T) {
 	e.applyCells(t, "eu-z")
 	e.moveTo(t, "eu-z")
 
-	if err := e.fake.ApplyCell(t.Context(), placement.Cell{Name: "eu-z", Region: "eu", Cordoned: true}); err != nil {
+	if err := e.store.ApplyCell(t.Context(), placement.Cell{Name: "eu-z", Region: "eu", Cordoned: true}); err != nil {
 		t.Fatal(err)
 	}
 	e.expectReconciled(t)
@@ -387,14 +387,14 @@ func TestTenantLeavesUnavailableCell(t *testing.T) {
 	tn := e.newTenant("alice")
 	tn.Spec.Placement = &v1alpha1.TenantPlacementRequest{Cell: "eu-a"}
 	e.expectReady(t, tn)
-	e.stores = stores(e.fake)
-	e.stores.Partitions = withoutCell{e.fake, "eu-a"}
+	e.stores = e.store.all()
+	e.stores.Partitions = withoutCell{e.store, "eu-a"}
 	e.useCells(t)
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Placement.Cell = "eu-b" })
 	if _, err := e.reconcile(t); !errors.Is(err, errMilvusUnavailable) {
 		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 	}
-	e.fake.Work()
+	e.store.work()
 	e.expectReconciled(t)
 	expectEqual(t, "cell", e.tenant(t).Status.Placement.Cell, "eu-b")
 }

@@ -24,12 +24,12 @@ func TestCrashWhileIssuing(t *testing.T) {
 		"deleted Secret": deleteSecret,
 	} {
 		for point, arm := range map[string]func(*env){
-			"before install": func(e *env) { e.fake.Fail(errCrash, "Install") },
-			"after install":  func(e *env) { e.fake.FailAfter(errCrash, "Install") },
+			"before install": func(e *env) { e.store.fail(errCrash, "Install") },
+			"after install":  func(e *env) { e.store.failAfter(errCrash, "Install") },
 			"before Secret":  func(e *env) { e.secretWrite = failAt("before") },
 			"after Secret":   func(e *env) { e.secretWrite = failAt("after") },
-			"before revoke":  func(e *env) { e.fake.Fail(errCrash, "RevokeOlder") },
-			"after revoke":   func(e *env) { e.fake.FailAfter(errCrash, "RevokeOlder") },
+			"before revoke":  func(e *env) { e.store.fail(errCrash, "RevokeOlder") },
+			"after revoke":   func(e *env) { e.store.failAfter(errCrash, "RevokeOlder") },
 		} {
 			if cause == "first" && strings.HasSuffix(point, "revoke") {
 				continue // there is nothing to revoke
@@ -53,7 +53,7 @@ func TestCrashWhileIssuing(t *testing.T) {
 						e.expectPublishedIsValid(t)
 					}
 				}
-				e.fake.Heal()
+				e.store.heal()
 				e.secretWrite = nil
 				e.expectReconciled(t)
 				e.expectOneToken(t, "alice")
@@ -88,7 +88,7 @@ func failAt(point string) func(string) error {
 func (e *env) expectPublishedIsValid(t *testing.T) {
 	t.Helper()
 	token := e.secret(t, "acme-alice-access").Data[v1alpha1.SecretToken]
-	if _, err := e.fake.Identify(t.Context(), tenant.HashSecret(string(token))); err != nil {
+	if _, err := e.store.Identify(t.Context(), tenant.HashSecret(string(token))); err != nil {
 		t.Fatalf("the token in the Secret: %v", err)
 	}
 }

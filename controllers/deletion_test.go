@@ -21,7 +21,7 @@ func (e *env) readyWithData(t *testing.T, policy v1alpha1.DeletionPolicy) *v1alp
 	tn.Spec.DeletionPolicy = policy
 	tn = e.expectReady(t, tn)
 	e.expectEvents(t, "Normal Ready")
-	e.fake.Fill(tenant.ID(tn.UID), 3, 1)
+	e.store.fill(tenant.ID(tn.UID), 3, 1)
 	return tn
 }
 
@@ -38,8 +38,8 @@ func TestDeleteRetains(t *testing.T) {
 	e.mustDelete(t, tn)
 	e.expectReconciled(t)
 	e.expectGone(t)
-	expectEqual(t, "valid tokens", len(e.fake.Valid(tenant.ID(tn.UID), "alice")), 0)
-	if !e.fake.HasPartition(placementOf(tn)) {
+	expectEqual(t, "valid tokens", len(e.store.valid(tenant.ID(tn.UID), "alice")), 0)
+	if !e.store.index.HasPartition(placementOf(tn)) {
 		t.Error("the retained partition was dropped")
 	}
 }
@@ -54,14 +54,14 @@ func TestDeletePurges(t *testing.T) {
 		"memories 3, conversations 1 and the partition")
 	expectEqual(t, "purge", e.tenant(t).Status.Purge, &v1alpha1.TenantPurge{Memories: 3, Conversations: 1, Partition: true})
 	e.expectEvents(t, "Normal Purging")
-	expectEqual(t, "valid tokens", len(e.fake.Valid(tenant.ID(tn.UID), "alice")), 0)
+	expectEqual(t, "valid tokens", len(e.store.valid(tenant.ID(tn.UID), "alice")), 0)
 	e.expectReconciled(t)
 	e.expectEvents(t)
 
-	e.fake.Work()
+	e.store.work()
 	e.expectReconciled(t)
 	e.expectGone(t)
-	if e.fake.HasPartition(placementOf(tn)) {
+	if e.store.index.HasPartition(placementOf(tn)) {
 		t.Error("the partition was not dropped")
 	}
 	e.expectReconciled(t) // of what is gone
@@ -73,15 +73,15 @@ func TestDeleteReportsFailingPurge(t *testing.T) {
 	e := setup(t)
 	tn := e.readyWithData(t, v1alpha1.Delete)
 	e.mustDelete(t, tn)
-	e.fake.PurgeFailure = tenant.PurgeFailure{Attempts: 3, Job: 17, SQLState: "54001"}
+	e.store.PurgeFailure = tenant.PurgeFailure{Attempts: 3, Job: 17, SQLState: "54001"}
 	e.expectReconciled(t)
 	for _, part := range []string{"memories 3", "3 attempts failed", "PostgreSQL error 54001", "job 17"} {
 		e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, part)
 	}
-	e.fake.PurgeFailure = tenant.PurgeFailure{}
+	e.store.PurgeFailure = tenant.PurgeFailure{}
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonPurging, "memories 3")
-	e.fake.Work()
+	e.store.work()
 	e.expectReconciled(t)
 	e.expectGone(t)
 }
@@ -107,8 +107,8 @@ func TestDeleteWithAnUnavailableStore(t *testing.T) {
 				e.expectReconciled(t)
 				e.expectEvents(t, "Normal Purging")
 			}
-			e.fake.Fail(test.err, test.method)
-			e.fake.Work() // purges the rows
+			e.store.fail(test.err, test.method)
+			e.store.work() // purges the rows
 			for range 2 {
 				if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 					t.Fatalf("Reconcile: got error %v, want Unavailable", err)
@@ -118,12 +118,12 @@ func TestDeleteWithAnUnavailableStore(t *testing.T) {
 			e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "patch tenant acme")
 			e.expectEvents(t, "Warning Unavailable deletion is blocked")
 
-			e.fake.Heal()
+			e.store.heal()
 			e.expectReconciled(t)
-			e.fake.Work()
+			e.store.work()
 			e.expectReconciled(t)
 			e.expectGone(t)
-			expectEqual(t, "the partition is kept", e.fake.HasPartition(placementOf(tn)), test.policy == v1alpha1.Retain)
+			expectEqual(t, "the partition is kept", e.store.index.HasPartition(placementOf(tn)), test.policy == v1alpha1.Retain)
 		})
 	}
 }
@@ -132,7 +132,7 @@ func TestRetainDoesNotNeedTheIndex(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	tn := e.readyWithData(t, v1alpha1.Retain)
-	e.fake.Fail(errMilvusUnavailable, "Ensure", "Drop")
+	e.store.fail(errMilvusUnavailable, "Ensure", "Drop")
 	e.mustDelete(t, tn)
 	e.expectReconciled(t)
 	e.expectGone(t)
@@ -177,17 +177,17 @@ func TestPreventDeletionOfTheNamespace(t *testing.T) {
 	})
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonDeletionPrevented, "spec.preventDeletion")
-	expectEqual(t, "valid tokens", len(e.fake.Valid(tenant.ID(tn.UID), "alice")), 1)
-	if !e.fake.HasPartition(placementOf(tn)) {
+	expectEqual(t, "valid tokens", len(e.store.valid(tenant.ID(tn.UID), "alice")), 1)
+	if !e.store.index.HasPartition(placementOf(tn)) {
 		t.Error("the partition was dropped")
 	}
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.PreventDeletion = false })
 	eventually(t, func() bool {
 		e.expectReconciled(t)
-		e.fake.Work()
+		e.store.work()
 		return isGone(t, e.Client, ns)
 	})
-	expectEqual(t, "valid tokens", len(e.fake.Valid(tenant.ID(tn.UID), "alice")), 0)
+	expectEqual(t, "valid tokens", len(e.store.valid(tenant.ID(tn.UID), "alice")), 0)
 }
 
 func TestDeleteBeforeAnythingWasStored(t *testing.T) {
@@ -195,12 +195,12 @@ func TestDeleteBeforeAnythingWasStored(t *testing.T) {
 	e := setup(t)
 	tn := e.newTenant("alice")
 	tn.Spec.DeletionPolicy = v1alpha1.Delete
-	e.fake.Fail(errPostgresUnavailable, "Apply")
+	e.store.fail(errPostgresUnavailable, "Apply")
 	e.mustCreate(t, tn)
 	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 	}
-	e.fake.Heal()
+	e.store.heal()
 	e.mustDelete(t, tn)
 	e.expectReconciled(t)
 	e.expectGone(t)
@@ -219,7 +219,7 @@ func TestDeletionIgnoresTheStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, victim := setup(t), setup(t)
-			victim.fake = e.fake
+			victim.store = e.store
 			victim.use(t, controllers.Config{})
 			other := victim.readyWithData(t, v1alpha1.Retain)
 			tn := e.readyWithData(t, v1alpha1.Delete)
@@ -230,13 +230,13 @@ func TestDeletionIgnoresTheStatus(t *testing.T) {
 			}
 			e.mustDelete(t, tn)
 			e.expectReconciled(t)
-			e.fake.Work()
+			e.store.work()
 			e.expectReconciled(t)
 			e.expectGone(t)
-			if e.fake.HasPartition(own) {
+			if e.store.index.HasPartition(own) {
 				t.Error("the partition was not dropped")
 			}
-			if !e.fake.HasPartition(placementOf(other)) {
+			if !e.store.index.HasPartition(placementOf(other)) {
 				t.Error("the partition of the other tenant was dropped")
 			}
 			victim.expectOneToken(t, "alice")
@@ -251,16 +251,16 @@ func TestNoSecretInATerminatingNamespace(t *testing.T) {
 	e := setup(t)
 	e.mustCreate(t, e.newTenant("alice"))
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.ns}}
-	e.fake.Before = func(method string) error {
+	e.store.failIf(func(method string) error {
 		if method == "Apply" {
 			return e.Delete(t.Context(), ns)
 		}
 		return nil
-	}
+	})
 	id := tenant.ID(e.tenant(t).UID)
 	e.expectReconciled(t)
-	e.fake.Heal()
-	if valid := e.fake.Valid(id, "alice"); len(valid) != 0 {
+	e.store.heal()
+	if valid := e.store.valid(id, "alice"); len(valid) != 0 {
 		t.Errorf("%d tokens are valid that were never published, want none", len(valid))
 	}
 	e.expectMissing(t, &corev1.Secret{}, "acme-alice-access")

@@ -19,9 +19,9 @@ const maxChanged = 50
 // expectPass reconciles once and checks how many tokens the pass installed.
 func (e *env) expectPass(t *testing.T, installed int) {
 	t.Helper()
-	before := e.fake.Calls()["Install"]
+	before := e.store.counts()["Install"]
 	_, _ = e.reconcile(t)
-	expectEqual(t, "tokens installed by the pass", e.fake.Calls()["Install"]-before, installed)
+	expectEqual(t, "tokens installed by the pass", e.store.counts()["Install"]-before, installed)
 }
 
 // TestPassIsLimited: a Tenant with many users is processed in passes, and its status
@@ -80,12 +80,12 @@ func TestRevocationsComeFirst(t *testing.T) {
 	e.mustDelete(t, e.secret(t, "acme-"+deleted+"-access"))
 	e.expectPass(t, maxChanged)
 	for i, user := range []string{leaked, deleted} {
-		if slices.Contains(e.fake.Valid(e.id(t), user), old[i]) {
+		if slices.Contains(e.store.valid(e.id(t), user), old[i]) {
 			t.Errorf("the first pass did not revoke the token of %s", user)
 		}
 	}
 	for _, user := range users[60:] {
-		if len(e.fake.Valid(e.id(t), user)) > 0 {
+		if len(e.store.valid(e.id(t), user)) > 0 {
 			t.Errorf("the first pass issued a token for the new user %s", user)
 		}
 	}
@@ -93,7 +93,7 @@ func TestRevocationsComeFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	expectEqual(t, "tokens installed", e.fake.Calls()["Install"], 60+60+60)
+	expectEqual(t, "tokens installed", e.store.counts()["Install"], 60+60+60)
 }
 
 // TestFailingUsersDoNotBlockOthers: more users fail than a pass changes.
@@ -102,13 +102,13 @@ func TestFailingUsersDoNotBlockOthers(t *testing.T) {
 	e := setup(t)
 	users := manyUsers(130)
 	refused := 0
-	e.fake.Before = func(method string) error {
+	e.store.failIf(func(method string) error {
 		if method != "Install" || refused == 110 {
 			return nil
 		}
 		refused++
 		return fault.New(fault.Invalid, "refused")
-	}
+	})
 	e.mustCreate(t, e.newTenant(users...))
 	passes, err := e.settle(t)
 	if err == nil || passes != 3 {
@@ -116,7 +116,7 @@ func TestFailingUsersDoNotBlockOthers(t *testing.T) {
 	}
 	expectEqual(t, "counts", e.tenant(t).Status.UserCounts, &v1alpha1.UserCounts{Total: 130, Ready: 20})
 	e.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonFailed, "refused")
-	e.fake.Heal()
+	e.store.heal()
 	if _, err := e.settle(t); err != nil {
 		t.Fatal(err)
 	}

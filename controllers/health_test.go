@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	lua "github.com/yuin/gopher-lua"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,14 +83,13 @@ var tenantStates = []tenantState{
 		e.arrangeTenant(t, e.newTenant("alice"))
 	}, status.FailedStatus, degraded},
 	{"name in use", func(t *testing.T, e *env) {
-		orphan := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: e.ns, NamespaceUID: "n", Name: "acme"}
-		if _, err := e.fake.Apply(t.Context(), orphan); err != nil {
+		if _, err := e.store.Apply(t.Context(), otherSpec(e.ns, "acme")); err != nil {
 			t.Fatal(err)
 		}
 		e.arrangeTenant(t, e.newTenant("alice"))
 	}, status.InProgressStatus, progressing},
 	{"name being purged", func(t *testing.T, e *env) {
-		if _, err := e.fake.Retire(t.Context(), tenant.ID(e.arrangeRetained(t)), tenant.Delete); err != nil {
+		if _, err := e.store.Retire(t.Context(), tenant.ID(e.arrangeRetained(t)), tenant.Delete); err != nil {
 			t.Fatal(err)
 		}
 		e.arrangeTenant(t, e.newTenant("alice"))
@@ -114,7 +112,7 @@ var tenantStates = []tenantState{
 	}, status.FailedStatus, degraded},
 	{"cell full", func(t *testing.T, e *env) {
 		e.useCells(t)
-		if err := e.fake.ApplyCell(t.Context(), placement.Cell{Name: "eu-a", Region: "eu", Cordoned: true}); err != nil {
+		if err := e.store.ApplyCell(t.Context(), placement.Cell{Name: "eu-a", Region: "eu", Cordoned: true}); err != nil {
 			t.Fatal(err)
 		}
 		e.arrangePlacement(t)
@@ -122,14 +120,13 @@ var tenantStates = []tenantState{
 	{"cells not enabled", func(t *testing.T, e *env) { e.arrangePlacement(t) }, status.FailedStatus, degraded},
 	{"migrating to another embedding model", func(t *testing.T, e *env) {
 		tn := e.expectReady(t, e.newTenant("alice"))
-		next := placement.Placement{Location: placement.Location{Collection: "next_1", Partition: "n1"}}
-		e.fake.SetNext(tenant.ID(tn.Status.ID), placement.Next{Placement: next, Generation: 2, Model: "next-model"})
+		e.store.embed(tenant.ID(tn.Status.ID), "next-model")
 		e.expectReconciled(t)
 	}, status.CurrentStatus, healthy},
 	{"rebuilding the index", func(t *testing.T, e *env) {
 		tn := e.expectReady(t, e.newTenant("alice"))
-		e.fake.Fill(tenant.ID(tn.UID), 5, 0)
-		e.fake.LosePartition(placementOf(tn))
+		e.store.fill(tenant.ID(tn.UID), 5, 0)
+		e.store.index.LosePartition(placementOf(tn))
 		e.expectReconciled(t)
 	}, status.InProgressStatus, progressing},
 	{"OIDC domain not assigned", func(t *testing.T, e *env) { e.arrangeOIDC(t, "acme.test") }, status.CurrentStatus, healthy},
@@ -144,7 +141,7 @@ var tenantStates = []tenantState{
 		e.expectReady(t, e.newTenantWithWebhook())
 		w := e.webhook(t)
 		w.Attempts, w.FailingSince, w.Message = webhook.FailingAttempts, time.Now(), "status 500"
-		e.fake.SaveWebhook(e.id(t), w)
+		e.store.saveWebhook(e.id(t), w)
 		e.expectReconciled(t)
 	}, status.CurrentStatus, healthy},
 	{"webhooks not enabled", func(t *testing.T, e *env) {
@@ -369,15 +366,15 @@ func (e *env) arrangeRetained(t *testing.T) types.UID {
 func (e *env) arrangeFailing(t *testing.T, err error, method string) {
 	t.Helper()
 	e.mustCreate(t, e.newTenant("alice"))
-	e.fake.Fail(err, method)
+	e.store.fail(err, method)
 	_, _ = e.reconcile(t) // returns the error, except while loading
 }
 
 func (e *env) arrangeDomain(t *testing.T, domain string) {
 	t.Helper()
-	other := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: "elsewhere", NamespaceUID: "n", Name: "first",
-		OIDC: tenant.OIDC{Issuer: "https://id.test", Domains: []string{domain}}}
-	if _, err := e.fake.Apply(t.Context(), other); err != nil {
+	other := otherSpec("elsewhere", "first")
+	other.OIDC = tenant.OIDC{Issuer: "https://id.test", Domains: []string{domain}}
+	if _, err := e.store.Apply(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -24,22 +24,21 @@ import (
 	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
-	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
 
 const apiURL = "https://mnemo.test"
 
 var errPostgresUnavailable = fault.New(fault.Unavailable, "PostgreSQL is unavailable")
 
-// env is a namespace of a real cluster, in-memory stores, and a reconciler that a
+// env is a namespace of a real cluster, a real database, and a reconciler that a
 // test calls.
 type env struct {
 	client.Client
 	ns         string
-	fake       *tenanttest.Fake
+	store      *store
 	events     *events.FakeRecorder
 	reconciler *controllers.TenantReconciler
-	stores     controllers.Stores // by default the fake
+	stores     controllers.Stores // by default the store
 	// user is the user of an operator started by run, by default the service account
 	// of config/rbac. recorder records its requests.
 	user     string
@@ -53,7 +52,7 @@ type env struct {
 
 func setup(t *testing.T) *env {
 	t.Helper()
-	e := &env{Client: cluster(t), fake: tenanttest.NewFake(), events: events.NewFakeRecorder(1000)}
+	e := &env{Client: cluster(t), store: newStore(t), events: events.NewFakeRecorder(1000)}
 	e.ns = newNamespace(t, e.Client)
 	e.use(t, controllers.Config{})
 	return e
@@ -69,14 +68,9 @@ func (e *env) use(t *testing.T, config controllers.Config) {
 	})
 	s := e.stores
 	if s == (controllers.Stores{}) {
-		s = stores(e.fake)
+		s = e.store.all()
 	}
 	e.reconciler = controllers.NewTenantReconciler(c, c, e.events, config, s)
-}
-
-// stores returns the fake as every store.
-func stores(f *tenanttest.Fake) controllers.Stores {
-	return controllers.Stores{Tenants: f, Tokens: f, Records: f, Webhooks: f, Partitions: f, Cells: f, CellPinger: f}
 }
 
 func (e *env) interceptCreate(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -313,7 +307,7 @@ func (e *env) expectOneToken(t *testing.T, user string) string {
 	if !tenant.IsToken(token) {
 		t.Fatal("the Secret holds no token")
 	}
-	expectEqual(t, "valid tokens", e.fake.Valid(e.id(t), user), []tenant.Hash{tenant.HashSecret(token)})
+	expectEqual(t, "valid tokens", e.store.valid(e.id(t), user), []tenant.Hash{tenant.HashSecret(token)})
 	return token
 }
 

@@ -27,7 +27,7 @@ func setupNamespaced(t *testing.T) (tenants, operator *env) {
 	operator = setupRun(t)
 	operator.grant(t)
 	operator.user = "system:serviceaccount:" + operator.ns + ":mnemo-operator"
-	return &env{Client: operator.Client, fake: operator.fake, ns: newNamespace(t, operator.Client)}, operator
+	return &env{Client: operator.Client, store: operator.store, ns: newNamespace(t, operator.Client)}, operator
 }
 
 // deleteNamespace deletes the namespace with the Tenant acme and waits until the operator has no rights to Secrets in it.
@@ -55,7 +55,7 @@ func runDeletedNamespace(t *testing.T) {
 			tn.Spec.DeletionPolicy = v1alpha1.Delete
 			e.mustCreate(t, tn)
 			e.eventuallyReady(t)
-			e.fake.Fill(e.id(t), 3, 1) // purged by Work
+			e.store.fill(e.id(t), 3, 1) // purged by Work
 			id := e.id(t)
 			if restart {
 				stop()
@@ -65,11 +65,11 @@ func runDeletedNamespace(t *testing.T) {
 				operator.run(t, config)
 			}
 			eventually(t, func() bool {
-				e.fake.Work()
+				e.store.work()
 				return isGone(t, e.Client, ns)
 			})
-			expectEqual(t, "valid tokens", len(e.fake.Valid(id, "alice")), 0)
-			if _, stored := e.fake.Spec(id); stored {
+			expectEqual(t, "valid tokens", len(e.store.valid(id, "alice")), 0)
+			if _, stored := e.store.spec(id); stored {
 				t.Error("the stored tenant was not purged")
 			}
 			operator.mustCreate(t, operator.newTenant("bob"))
@@ -133,7 +133,7 @@ func startUnsynced(ctx context.Context, t *testing.T, e *env, timeout time.Durat
 		URL: apiURL, Namespaces: []string{e.ns}, HealthAddress: testkit.FreeAddress(t), SyncTimeout: timeout, Logger: slog.New(slog.DiscardHandler),
 	}
 	done = make(chan error, 1)
-	go func() { done <- controllers.Run(ctx, restConfig, config, stores(e.fake)) }()
+	go func() { done <- controllers.Run(ctx, restConfig, config, e.store.all()) }()
 	<-failed
 	return done, func() int {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+config.HealthAddress+"/readyz", nil)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,9 +23,9 @@ func TestOIDC(t *testing.T) {
 	if c := meta.FindStatusCondition(tn.Status.Conditions, v1alpha1.OIDCReady); c != nil {
 		t.Errorf("without spec.oidc there is a condition %+v", c)
 	}
-	other := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: "elsewhere", NamespaceUID: "n", Name: "first",
-		OIDC: tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.test"}}}
-	if _, err := e.fake.Apply(t.Context(), other); err != nil {
+	other := otherSpec("elsewhere", "first")
+	other.OIDC = tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.test"}}
+	if _, err := e.store.Apply(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) {
@@ -38,13 +37,13 @@ func TestOIDC(t *testing.T) {
 	e.expectEvents(t, "Normal Ready", "Warning DomainConflict")
 
 	other.OIDC = tenant.OIDC{}
-	if _, err := e.fake.Apply(t.Context(), other); err != nil {
+	if _, err := e.store.Apply(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "if the installation trusts the issuer")
-	got, _ := e.fake.Spec(tenant.ID(tn.UID))
-	if diff := cmp.Diff(tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.example", "acme.test"}}, got.OIDC); diff != "" {
+	got, _ := e.store.spec(tenant.ID(tn.UID))
+	if diff := cmp.Diff(tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.test", "acme.example"}}, got.OIDC); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.OIDC.EmailDomains = nil })

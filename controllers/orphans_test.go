@@ -29,7 +29,7 @@ func (e *env) orphan(t *testing.T) tenant.Record {
 // record returns the stored record of a tenant, a zero one if there is none.
 func (e *env) record(t *testing.T, id tenant.ID) tenant.Record {
 	t.Helper()
-	list, err := e.fake.Records(t.Context(), tenant.RecordsOf{})
+	list, err := e.store.Records(t.Context(), tenant.RecordsOf{})
 	if err != nil {
 		t.Fatalf("Records: %v", err)
 	}
@@ -59,27 +59,27 @@ func TestOrphansAreRevokedAndPurgedByPolicy(t *testing.T) {
 			e.expectOneToken(t, "alice")
 
 			orphan := e.orphan(t)
-			if n := len(e.fake.Valid(orphan.ID, "alice")); n != 1 {
+			if n := len(e.store.valid(orphan.ID, "alice")); n != 1 {
 				t.Fatalf("before the sweep %d tokens are valid, want 1", n)
 			}
 			e.sweep(t)
-			expectEqual(t, "valid tokens", len(e.fake.Valid(orphan.ID, "alice")), 0)
+			expectEqual(t, "valid tokens", len(e.store.valid(orphan.ID, "alice")), 0)
 			expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Retained)
-			e.fake.Age(orphan.ID, 23*time.Hour)
+			e.store.age(orphan.ID, 23*time.Hour)
 			e.sweep(t)
-			if !e.fake.HasPartition(orphan.Placement) {
+			if !e.store.index.HasPartition(orphan.Placement) {
 				t.Error("the partition was dropped before the grace period ended")
 			}
 
-			e.fake.Age(orphan.ID, 2*time.Hour)
-			e.fake.Fail(errMilvusUnavailable, "Drop")
+			e.store.age(orphan.ID, 2*time.Hour)
+			e.store.fail(errMilvusUnavailable, "Drop")
 			e.sweep(t)
-			e.fake.Work()
+			e.store.work()
 			expectEqual(t, "the users are gone", e.record(t, orphan.Resource).Usage.Users == 0, purged)
-			e.fake.Heal()
-			e.fake.Work()
+			e.store.heal()
+			e.store.work()
 			expectEqual(t, "the rows are gone", e.record(t, orphan.Resource) == tenant.Record{}, purged)
-			expectEqual(t, "the partition was dropped", !e.fake.HasPartition(orphan.Placement), purged)
+			expectEqual(t, "the partition was dropped", !e.store.index.HasPartition(orphan.Placement), purged)
 		})
 	}
 }
@@ -98,7 +98,7 @@ func TestSweepIgnoresTenantsOfOthers(t *testing.T) {
 			e.use(t, change(e))
 			e.sweep(t)
 			expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Active)
-			expectEqual(t, "valid tokens", len(e.fake.Valid(orphan.ID, "alice")), 1)
+			expectEqual(t, "valid tokens", len(e.store.valid(orphan.ID, "alice")), 1)
 		})
 	}
 }
@@ -125,7 +125,7 @@ func TestDataOfAnOrphanIsAdopted(t *testing.T) {
 		e.expectReconciled(t)
 		return e.isReady(t)
 	})
-	e.fake.Age(orphan.ID, 48*time.Hour)
+	e.store.age(orphan.ID, 48*time.Hour)
 	e.sweep(t)
 	expectEqual(t, "usage", e.tenant(t).Status.Usage.Memories.Used, 3)
 }
@@ -147,7 +147,7 @@ func TestAdoptionOfAnEmptyOrphan(t *testing.T) {
 			e.mustCreate(t, e.newTenant("alice"))
 			look(t, e)
 			expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Retained)
-			e.fake.Work()
+			e.store.work()
 			eventually(t, func() bool { // the old Secret is garbage-collected first
 				e.expectReconciled(t)
 				return e.isReady(t)
@@ -175,10 +175,10 @@ func TestTenantDeletedDuringCreation(t *testing.T) {
 				e.mustCreate(t, tn)
 			}
 			result := e.expectReconciled(t)
-			expectEqual(t, "valid tokens", len(e.fake.Valid(orphan.ID, "alice")), 0)
-			e.fake.Work()
+			expectEqual(t, "valid tokens", len(e.store.valid(orphan.ID, "alice")), 0)
+			e.store.work()
 			expectEqual(t, "record", e.record(t, orphan.Resource), tenant.Record{})
-			expectEqual(t, "the partition is there", e.fake.HasPartition(orphan.Placement), false)
+			expectEqual(t, "the partition is there", e.store.index.HasPartition(orphan.Placement), false)
 			if !heir {
 				return
 			}
@@ -200,8 +200,8 @@ func TestOrphanWithDataIsRetained(t *testing.T) {
 	e.readyWithData(t, v1alpha1.Delete)
 	orphan := e.orphan(t)
 	e.expectReconciled(t)
-	e.fake.Work()
-	expectEqual(t, "valid tokens", len(e.fake.Valid(orphan.ID, "alice")), 0)
+	e.store.work()
+	expectEqual(t, "valid tokens", len(e.store.valid(orphan.ID, "alice")), 0)
 	expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Retained)
 	tn := e.newTenant("alice")
 	tn.Spec.Adoption.Policy = v1alpha1.AdoptNever

@@ -26,13 +26,14 @@ func TestLostPartitionIsRecreatedAndFilled(t *testing.T) {
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice"))
 	e.expectEvents(t, "Normal Ready")
-	e.fake.LosePartition(placementOf(tn))
+	e.store.fill(tenant.ID(tn.UID), 1, 0)
+	e.store.index.LosePartition(placementOf(tn))
 	e.expectReconciled(t)
-	if !e.fake.HasPartition(placementOf(tn)) {
+	if !e.store.index.HasPartition(placementOf(tn)) {
 		t.Error("the partition was not recreated")
 	}
 	e.expectReconciled(t)
-	expectEqual(t, "reindexed", e.fake.Reindexed(tenant.ID(tn.UID)), 1)
+	expectEqual(t, "refilled", e.store.refills(tenant.ID(tn.UID)), true)
 	e.expectEvents(t, "Warning PartitionLost")
 }
 
@@ -40,8 +41,8 @@ func TestRebuildingIsReported(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice"))
-	e.fake.Fill(tenant.ID(tn.UID), 5, 0)
-	e.fake.LosePartition(placementOf(tn))
+	e.store.fill(tenant.ID(tn.UID), 5, 0)
+	e.store.index.LosePartition(placementOf(tn))
 	for range 2 {
 		if result := e.expectReconciled(t); result.RequeueAfter > 5*time.Second {
 			t.Errorf("got requeue after %v, want at most 5s", result.RequeueAfter)
@@ -49,7 +50,7 @@ func TestRebuildingIsReported(t *testing.T) {
 		e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonRebuilding, "")
 		e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	}
-	e.fake.Work()
+	e.store.work()
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 	e.expectEvents(t, "Normal Ready", "Warning PartitionLost")
@@ -59,8 +60,9 @@ func TestRefillIsRetriedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice"))
-	e.fake.LosePartition(placementOf(tn))
-	e.fake.Fail(errPostgresUnavailable, "SetPartitionID")
+	e.store.fill(tenant.ID(tn.UID), 1, 0)
+	e.store.index.LosePartition(placementOf(tn))
+	e.store.fail(errPostgresUnavailable, "SetPartitionID")
 	for range 2 { // the operator may end in between
 		if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 			t.Fatalf("Reconcile: got error %v, want Unavailable", err)
@@ -68,17 +70,17 @@ func TestRefillIsRetriedUntilItSucceeds(t *testing.T) {
 		e.use(t, controllers.Config{})
 	}
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is unavailable")
-	e.fake.Heal()
+	e.store.heal()
 	e.expectReconciled(t)
 	e.expectReconciled(t)
-	expectEqual(t, "reindexed", e.fake.Reindexed(tenant.ID(tn.UID)), 1)
+	expectEqual(t, "refilled", e.store.refills(tenant.ID(tn.UID)), true)
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 }
 
 func TestTokensDoNotWaitForTheIndex(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	e.fake.Fail(errMilvusUnavailable, "Ensure")
+	e.store.fail(errMilvusUnavailable, "Ensure")
 	e.mustCreate(t, e.newTenant("alice"))
 	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
@@ -88,12 +90,12 @@ func TestTokensDoNotWaitForTheIndex(t *testing.T) {
 	e.expectOneToken(t, "alice")
 	e.expectEvents(t, "Warning Unavailable")
 
-	e.fake.Fill(e.id(t), 1, 0)
-	e.fake.Heal()
+	e.store.fill(e.id(t), 1, 0)
+	e.store.heal()
 	e.expectReconciled(t)
 	e.expectEvents(t, "Normal Ready")
 	// Data written in the meantime has to be indexed in the new partition.
-	expectEqual(t, "reindexed", e.fake.Reindexed(e.id(t)), 1)
+	expectEqual(t, "refilled", e.store.refills(e.id(t)), true)
 }
 
 // TestLoadingIsReported: nothing waits for Milvus to load a partition, be it new or
@@ -103,7 +105,7 @@ func TestLoadingIsReported(t *testing.T) {
 	e := setup(t)
 	e.mustCreate(t, e.newTenant("alice"))
 	for range 2 {
-		e.fake.Fail(placement.ErrLoading, "Ensure")
+		e.store.fail(placement.ErrLoading, "Ensure")
 		for range 2 {
 			if result := e.expectReconciled(t); result.RequeueAfter > 5*time.Second {
 				t.Errorf("got requeue after %v, want at most 5s", result.RequeueAfter)
@@ -111,13 +113,13 @@ func TestLoadingIsReported(t *testing.T) {
 			e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonLoading, "Milvus is loading")
 			e.expectOneToken(t, "alice")
 		}
-		e.fake.Heal()
+		e.store.heal()
 		e.expectReconciled(t)
 		e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 		e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 		e.expectEvents(t, "Normal Ready")
 	}
-	expectEqual(t, "reindexed", e.fake.Reindexed(e.id(t)), 0)
+	expectEqual(t, "refilled", e.store.refills(e.id(t)), false)
 }
 
 // TestLongLoadingIsCheckedRarely: the interval grows with the time elapsed.
@@ -125,7 +127,7 @@ func TestLongLoadingIsCheckedRarely(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	e.mustCreate(t, e.newTenant("alice"))
-	e.fake.Fail(placement.ErrLoading, "Ensure")
+	e.store.fail(placement.ErrLoading, "Ensure")
 	soon := e.expectReconciled(t).RequeueAfter
 	e.backdateConditions(t, 100*time.Second)
 	later := e.expectReconciled(t)
@@ -143,8 +145,8 @@ func TestLongMigrationIsCheckedRarely(t *testing.T) {
 			e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Shared })
 		},
 		v1alpha1.ReasonRebuilding: func(e *env) {
-			e.fake.Fill(e.id(t), 5, 0)
-			e.fake.LosePartition(placementOf(e.tenant(t)))
+			e.store.fill(e.id(t), 5, 0)
+			e.store.index.LosePartition(placementOf(e.tenant(t)))
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -173,13 +175,13 @@ func TestLoadingAfterAnOutageIsCheckedSoon(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	e.mustCreate(t, e.newTenant("alice"))
-	e.fake.Fail(errMilvusUnavailable, "Ensure")
+	e.store.fail(errMilvusUnavailable, "Ensure")
 	if _, err := e.reconcile(t); !errors.Is(err, errMilvusUnavailable) {
 		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 	}
 	e.backdateConditions(t, time.Hour)
-	e.fake.Heal()
-	e.fake.Fail(placement.ErrLoading, "Ensure")
+	e.store.heal()
+	e.store.fail(placement.ErrLoading, "Ensure")
 	for range 3 {
 		if result := e.expectReconciled(t); result.RequeueAfter > 5*time.Second {
 			t.Errorf("got requeue after %v, want at most 5s", result.RequeueAfter)
@@ -193,15 +195,15 @@ func TestLostWhileLoading(t *testing.T) {
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice"))
 	e.expectEvents(t, "Normal Ready")
-	e.fake.Fill(tenant.ID(tn.UID), 5, 0)
-	e.fake.LosePartition(placementOf(tn))
-	e.fake.FailAfter(placement.ErrLoading, "Ensure")
+	e.store.fill(tenant.ID(tn.UID), 5, 0)
+	e.store.index.LosePartition(placementOf(tn))
+	e.store.failAfter(placement.ErrLoading, "Ensure")
 	e.expectReconciled(t)
-	e.fake.Heal()
+	e.store.heal()
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonRebuilding, "")
 	e.expectEvents(t, "Warning PartitionLost", "Normal Ready")
-	e.fake.Work()
+	e.store.work()
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 }
@@ -214,7 +216,7 @@ func TestMigration(t *testing.T) {
 	tn = e.expectReady(t, tn)
 	e.expectEvents(t, "Normal Ready")
 	shared := placementOf(tn)
-	if !shared.Shared || !e.fake.HasPartition(shared) {
+	if !shared.Shared || !e.store.index.HasPartition(shared) {
 		t.Fatalf("the tenant is at %+v, want a shared collection", shared)
 	}
 
@@ -223,18 +225,18 @@ func TestMigration(t *testing.T) {
 		if result := e.expectReconciled(t); result.RequeueAfter > 5*time.Second {
 			t.Errorf("got requeue after %v, want at most 5s", result.RequeueAfter)
 		}
-		e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, "units_1")
+		e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, ownCollection)
 		e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 		got := e.tenant(t)
 		expectEqual(t, "placement", placementOf(got), shared)
-		expectEqual(t, "moving to", got.Status.Placement.MigratingTo, "units_1")
+		expectEqual(t, "moving to", got.Status.Placement.MigratingTo, ownCollection)
 	}
 	e.expectEvents(t, "Normal Migrating")
-	e.fake.Work()
+	e.store.work()
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 	got := e.tenant(t)
-	if p := placementOf(got); p.Shared || got.Status.Placement.MigratingTo != "" || !e.fake.HasPartition(p) || e.fake.HasPartition(shared) {
+	if p := placementOf(got); p.Shared || got.Status.Placement.MigratingTo != "" || !e.store.index.HasPartition(p) || e.store.index.HasPartition(shared) {
 		t.Errorf("after the migration the placement is %+v", got.Status.Placement)
 	}
 
@@ -253,14 +255,13 @@ func TestMigrationToAnotherModel(t *testing.T) {
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice"))
 	e.expectEvents(t, "Normal Ready")
-	next := placement.Next{Placement: placement.Placement{Location: placement.Location{Collection: "next_1", Partition: "n1"}}, Generation: 2, Model: "next-model"}
-	e.fake.SetNext(tenant.ID(tn.Status.ID), next)
+	e.store.embed(tenant.ID(tn.Status.ID), "next-model")
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonReembedding, "next-model")
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	e.expectEvents(t, "Normal Reembedding")
 	expectEqual(t, "next model", e.tenant(t).Status.Placement.NextModel, "next-model")
-	e.fake.SetNext(tenant.ID(tn.Status.ID), placement.Next{})
+	e.store.stopEmbedding(tenant.ID(tn.Status.ID))
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 	expectEqual(t, "next model", e.tenant(t).Status.Placement.NextModel, "")
@@ -271,7 +272,7 @@ func TestMigrationToAnotherModel(t *testing.T) {
 func TestNoIndex(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	e.fake.Fail(errMilvusUnavailable, "Ensure", "Drop")
+	e.store.fail(errMilvusUnavailable, "Ensure", "Drop")
 	e.noIndex(t, true)
 	tn := e.newTenant("alice")
 	tn.Spec.DeletionPolicy = v1alpha1.Delete
@@ -279,22 +280,22 @@ func TestNoIndex(t *testing.T) {
 	e.expectEvents(t, "Normal Ready")
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonUnindexed, "")
 	expectEqual(t, "placement", placementOf(tn), placement.Location{})
-	e.fake.Fill(tenant.ID(tn.UID), 5, 0)
+	e.store.fill(tenant.ID(tn.UID), 5, 0)
 
-	e.fake.Heal()
+	e.store.heal()
 	e.noIndex(t, false)
 	e.expectReconciled(t)
-	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, "units_1")
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, ownCollection)
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	e.expectEvents(t, "Normal Migrating")
-	e.fake.Work()
+	e.store.work()
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
-	if p := placementOf(e.tenant(t)); p.Collection == "" || !e.fake.HasPartition(p) {
+	if p := placementOf(e.tenant(t)); p.Collection == "" || !e.store.index.HasPartition(p) {
 		t.Errorf("the placement is %+v, want a partition", p)
 	}
 
-	e.fake.Fail(errMilvusUnavailable, "Ensure", "Drop")
+	e.store.fail(errMilvusUnavailable, "Ensure", "Drop")
 	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 	}
@@ -309,7 +310,7 @@ func TestNoIndex(t *testing.T) {
 	e.mustDelete(t, tn)
 	e.expectReconciled(t)
 	expectEqual(t, "purge", e.tenant(t).Status.Purge, &v1alpha1.TenantPurge{Memories: 5})
-	e.fake.Work()
+	e.store.work()
 	e.expectReconciled(t)
 	e.expectGone(t)
 }
@@ -319,32 +320,32 @@ func TestNoIndex(t *testing.T) {
 func TestIndexOnDemand(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	e.fake.OnDemand = true
-	e.fake.Fail(errMilvusUnavailable, "Ensure", "Drop")
+	e.store.exec("alter table tenants alter column outgrown_at drop default")
+	e.store.fail(errMilvusUnavailable, "Ensure", "Drop")
 	tn := e.expectReady(t, e.newTenant("alice"))
 	e.expectEvents(t, "Normal Ready")
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonUnindexed, "an index is used once a user has more than 2000 units")
 	expectEqual(t, "placement", placementOf(tn), placement.Location{})
-	e.fake.Fill(tenant.ID(tn.UID), 5, 0)
+	e.store.fill(tenant.ID(tn.UID), 5, 0)
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Shared })
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonUnindexed, "")
 	e.expectReconciled(t)
 	e.expectNoWrites(t)
 
-	e.fake.SetOutgrown(tenant.ID(tn.UID), true)
+	e.store.outgrow(tenant.ID(tn.UID))
 	e.use(t, controllers.Config{}) // the operator was restarted before it migrated the tenant
 	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 	}
-	e.fake.Heal()
+	e.store.heal()
 	e.expectReconciled(t)
-	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, "units_shared_1")
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, sharedCollection)
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	e.fake.Work()
+	e.store.work()
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
-	if p := placementOf(e.tenant(t)); !p.Shared || !e.fake.HasPartition(p) {
+	if p := placementOf(e.tenant(t)); !p.Shared || !e.store.index.HasPartition(p) {
 		t.Errorf("the placement is %+v, want a shared collection", p)
 	}
 }
@@ -352,6 +353,6 @@ func TestIndexOnDemand(t *testing.T) {
 // noIndex starts an operator that places tenants in no index, or in one.
 func (e *env) noIndex(t *testing.T, unindexed bool) {
 	t.Helper()
-	e.fake.SetUnindexed(unindexed)
+	e.store.noIndex(unindexed)
 	e.use(t, controllers.Config{Unindexed: unindexed})
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -281,10 +280,8 @@ func runShardRights(t *testing.T) {
 	e := setupRun(t)
 	e.grant(t)
 	e.user = "system:serviceaccount:" + e.ns + ":mnemo-operator"
-	orphan := tenant.Spec{
-		ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: e.ns, NamespaceUID: "n", Name: "acme", DeletionPolicy: tenant.Retain,
-	}
-	if _, err := e.fake.Apply(t.Context(), orphan); err != nil {
+	orphan := otherSpec(e.ns, "acme")
+	if _, err := e.store.Apply(t.Context(), orphan); err != nil {
 		t.Fatal(err)
 	}
 	selector, err := labels.Parse("mnemo.dev/shard=a")

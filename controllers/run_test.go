@@ -25,7 +25,6 @@ import (
 	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
-	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
 
 // run starts the operator for the namespace, and those in config, with the service account of
@@ -44,7 +43,7 @@ func (e *env) run(t *testing.T, config controllers.Config) (stop func()) {
 	config.Logger = slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- controllers.Run(ctx, restConfig, config, stores(e.fake)) }()
+	go func() { done <- controllers.Run(ctx, restConfig, config, e.store.all()) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -57,7 +56,7 @@ func (e *env) run(t *testing.T, config controllers.Config) (stop func()) {
 
 func setupRun(t *testing.T) *env {
 	t.Helper()
-	e := &env{Client: cluster(t), fake: tenanttest.NewFake()}
+	e := &env{Client: cluster(t), store: newStore(t)}
 	e.ns = newNamespace(t, e.Client)
 	return e
 }
@@ -123,7 +122,7 @@ func runFollows(t *testing.T) {
 	eventually(t, func() bool { return e.tenant(t).Status.Users[0].Issued == 2 })
 	e.expectOneToken(t, "alice")
 
-	e.fake.Fill(id, 5, 0)
+	e.store.fill(id, 5, 0)
 	changes <- id
 	eventually(t, func() bool { return e.tenant(t).Status.Usage.Memories.Used == 5 })
 
@@ -160,10 +159,10 @@ func runForeign(t *testing.T) {
 		return c != nil && c.Reason == v1alpha1.ReasonSecretConflict
 	})
 	e.expectOneToken(t, "bob")
-	applied := e.fake.Calls()["Apply"]
-	eventually(t, func() bool { return e.fake.Calls()["Apply"] > applied+3 })
-	expectEqual(t, "valid tokens that were never published", len(e.fake.Valid(e.id(t), "alice")), 0)
-	expectEqual(t, "installed", e.fake.Calls()["Install"], 2) // no more for each try
+	applied := e.store.counts()["Apply"]
+	eventually(t, func() bool { return e.store.counts()["Apply"] > applied+3 })
+	expectEqual(t, "valid tokens that were never published", len(e.store.valid(e.id(t), "alice")), 0)
+	expectEqual(t, "installed", e.store.counts()["Install"], 2) // no more for each try
 	expectEqual(t, "the foreign Secret", e.secret(t, foreign.Name).Data, foreign.Data)
 }
 
@@ -172,13 +171,15 @@ func runResyncs(t *testing.T) {
 	e.run(t, controllers.Config{Resync: 50 * time.Millisecond})
 	e.mustCreate(t, e.newTenant("alice"))
 	e.eventuallyReady(t)
+	e.store.fill(e.id(t), 5, 0)
 	placement := placementOf(e.tenant(t))
-	e.fake.LosePartition(placement)
-	eventually(t, func() bool { return e.fake.HasPartition(placement) && e.fake.Reindexed(e.id(t)) > 0 })
+	e.store.index.LosePartition(placement)
+	eventually(t, func() bool { return e.store.index.HasPartition(placement) && e.store.refills(e.id(t)) })
+	e.store.work()
 
 	resyncs := func(n int) {
-		applied := e.fake.Calls()["Apply"]
-		eventually(t, func() bool { return e.fake.Calls()["Apply"] > applied+n })
+		applied := e.store.counts()["Apply"]
+		eventually(t, func() bool { return e.store.counts()["Apply"] > applied+n })
 	}
 	eventually(t, func() bool { return e.hasEvent(t, "PartitionLost") }) // the last one, which is sent behind
 	resyncs(1)
@@ -207,10 +208,10 @@ func runLostCollection(t *testing.T) {
 		placements = append(placements, placementOf(tn))
 	}
 	for _, p := range placements {
-		e.fake.LosePartition(p)
+		e.store.index.LosePartition(p)
 	}
 	eventually(t, func() bool {
-		return !slices.ContainsFunc(placements, func(p placement.Location) bool { return !e.fake.HasPartition(p) })
+		return !slices.ContainsFunc(placements, func(p placement.Location) bool { return !e.store.index.HasPartition(p) })
 	})
 }
 
@@ -227,9 +228,9 @@ func runShard(t *testing.T) {
 	other.Name, other.Labels = "other", map[string]string{"mnemo.dev/shard": "b"}
 	e.mustCreate(t, other)
 	// The other operator has stored it.
-	if _, err := e.fake.Apply(t.Context(), tenant.Spec{
-		ID: tenant.ID(other.UID), Cluster: "cluster-1", Namespace: e.ns, NamespaceUID: "n", Name: "other", DeletionPolicy: tenant.Delete,
-	}); err != nil {
+	spec := otherSpec(e.ns, "other")
+	spec.ID, spec.DeletionPolicy = tenant.ID(other.UID), tenant.Delete
+	if _, err := e.store.Apply(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	ours := e.newTenant("alice")
@@ -237,8 +238,8 @@ func runShard(t *testing.T) {
 	e.mustCreate(t, ours)
 	e.eventuallyReady(t)
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Labels["mnemo.dev/shard"] = "b" })
-	sweeps := e.fake.Calls()["Records"]
-	eventually(t, func() bool { return e.fake.Calls()["Records"] > sweeps+5 })
+	sweeps := e.store.counts()["Records"]
+	eventually(t, func() bool { return e.store.counts()["Records"] > sweeps+5 })
 	for _, tn := range []*v1alpha1.Tenant{other, ours} {
 		expectEqual(t, "stored", e.isStored(t, tenant.ID(tn.UID)), true)
 	}
@@ -252,7 +253,7 @@ func runShard(t *testing.T) {
 // isStored reports whether the tenant is active in the store.
 func (e *env) isStored(t *testing.T, id tenant.ID) bool {
 	t.Helper()
-	records, err := e.fake.Records(t.Context(), tenant.RecordsOf{})
+	records, err := e.store.Records(t.Context(), tenant.RecordsOf{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,13 +281,13 @@ func runNamespace(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.ns}}
 	e.mustDelete(t, ns)
 	eventually(t, func() bool {
-		e.fake.Work()
+		e.store.work()
 		return isGone(t, e.Client, ns)
 	})
-	if e.fake.HasPartition(placementOf(tn)) {
+	if e.store.index.HasPartition(placementOf(tn)) {
 		t.Error("the partition was not dropped")
 	}
-	if _, there := e.fake.Spec(tenant.ID(tn.UID)); there {
+	if _, there := e.store.spec(tenant.ID(tn.UID)); there {
 		t.Error("the stored tenant was not purged")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -32,7 +33,7 @@ func TestCreate(t *testing.T) {
 	expectEqual(t, "status", tn.Status, v1alpha1.TenantStatus{
 		ObservedGeneration: 1,
 		ID:                 string(tn.UID),
-		Placement:          &v1alpha1.TenantPlacement{Collection: "units_1", Partition: "t1", Isolation: v1alpha1.Partition},
+		Placement:          &v1alpha1.TenantPlacement{Collection: ownCollection, Partition: placement.PartitionName(string(tn.UID), 0), Isolation: v1alpha1.Partition, Model: postgrestest.Generation.Model},
 		Usage: &v1alpha1.TenantUsage{
 			Memories: v1alpha1.CountUsage{Hard: 10_000}, Conversations: v1alpha1.CountUsage{Hard: 500},
 			Storage: v1alpha1.StorageUsage{Hard: resource.MustParse("10Gi")}, Users: v1alpha1.CountUsage{Used: 2, Hard: 50},
@@ -43,7 +44,7 @@ func TestCreate(t *testing.T) {
 			{Name: "bob", Secret: "acme-bob-access", Fingerprint: tenant.HashSecret(bob).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "Operator"},
 		},
 	}, cmpopts.IgnoreFields(v1alpha1.TenantStatus{}, "Conditions"), cmpopts.IgnoreFields(v1alpha1.TenantUsage{}, "ChangedAt"))
-	if !e.fake.HasPartition(placement.Location{Collection: "units_1", Partition: "t1"}) {
+	if !e.store.index.HasPartition(placementOf(tn)) {
 		t.Error("the partition was not created")
 	}
 
@@ -57,7 +58,7 @@ func TestCreate(t *testing.T) {
 	if url, password := string(secret.Data["url"]), string(secret.Data["password"]); url != apiURL || len(password) != 24 {
 		t.Errorf("the Secret's url is %q and its password has %d characters, want %q and 24", url, len(password), apiURL)
 	}
-	got, ok := e.fake.Spec(tenant.ID(tn.UID))
+	got, ok := e.store.spec(tenant.ID(tn.UID))
 	if !ok || got.Quota.Memories != 10_000 || got.Cluster != "cluster-1" || got.DeletionPolicy != tenant.Retain {
 		t.Errorf("stored spec is %+v, want the operator's defaults", got)
 	}
@@ -68,16 +69,16 @@ func TestSecondReconcileWritesNothing(t *testing.T) {
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice", "bob"))
 	e.expectEvents(t, "Normal Ready")
-	before, stored := e.versions(t), e.fake.Backend().Version(t, tenant.ID(tn.UID))
+	before, stored := e.versions(t), e.store.version(tenant.ID(tn.UID))
 	for range 3 {
 		if result := e.expectReconciled(t); result.RequeueAfter < 54*time.Second || result.RequeueAfter > 66*time.Second {
 			t.Errorf("got requeue after %v, want about a minute", result.RequeueAfter)
 		}
 	}
 	expectEqual(t, "resource versions", e.versions(t), before)
-	expectEqual(t, "stored version", e.fake.Backend().Version(t, tenant.ID(tn.UID)), stored)
+	expectEqual(t, "stored version", e.store.version(tenant.ID(tn.UID)), stored)
 	e.expectEvents(t)
-	calls := e.fake.Calls()
+	calls := e.store.counts()
 	expectEqual(t, "writes of tokens", []int{calls["Install"], calls["RevokeOlder"], calls["SetPartitionID"]}, []int{2, 0, 1})
 }
 
@@ -91,13 +92,13 @@ func TestUsageIsRefreshed(t *testing.T) {
 		PerUser: &v1alpha1.UserQuota{Memories: new(int64(5))},
 	}
 	tn = e.expectReady(t, tn)
-	e.fake.Fill(tenant.ID(tn.UID), 12, 0)
+	e.store.fill(tenant.ID(tn.UID), 12, 0)
 	e.expectReconciled(t)
 	expectEqual(t, "usage", e.tenant(t).Status.Usage, &v1alpha1.TenantUsage{
 		Memories: v1alpha1.CountUsage{Used: 12, Hard: 20}, Users: v1alpha1.CountUsage{Used: 1, Hard: 3},
-		Storage: v1alpha1.StorageUsage{Used: resource.MustParse("1200"), Hard: resource.MustParse("1Mi")},
+		Storage: v1alpha1.StorageUsage{Used: resource.MustParse("48"), Hard: resource.MustParse("1Mi")},
 	}, cmpopts.IgnoreFields(v1alpha1.TenantUsage{}, "ChangedAt"))
-	got, _ := e.fake.Spec(tenant.ID(tn.UID))
+	got, _ := e.store.spec(tenant.ID(tn.UID))
 	expectEqual(t, "quota", got.Quota, tenant.Quota{
 		Memories: 20, Storage: 1 << 20, Users: 3, RequestsPerMinute: 7, ListTokens: 8,
 		UserMemories: 5, UserConversations: tenant.NoLimit,
@@ -109,10 +110,10 @@ func TestStorageUsageIsRoundedDown(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice"))
-	e.fake.Fill(tenant.ID(tn.UID), 60_000_000, 0) // 5.6 GiB
+	e.store.exec("update usage set storage = 6000000000 where tenant_id = $1", tn.UID)
 	e.expectReconciled(t)
 	before := e.tenant(t).Status.Usage.Storage.Used
-	e.fake.Fill(tenant.ID(tn.UID), 50_000, 0) // 5 MB more
+	e.store.exec("update usage set storage = storage + 5000000 where tenant_id = $1", tn.UID)
 	e.expectReconciled(t)
 	after := e.tenant(t).Status.Usage.Storage.Used
 	expectEqual(t, "storage after 5 MB more", after.String(), before.String())
@@ -126,7 +127,7 @@ func TestPrinterColumns(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice"))
-	e.fake.Fill(tenant.ID(tn.UID), 12, 3)
+	e.store.fill(tenant.ID(tn.UID), 12, 3)
 	e.expectReconciled(t)
 	for _, test := range []struct {
 		args         []string
@@ -134,10 +135,10 @@ func TestPrinterColumns(t *testing.T) {
 	}{
 		{[]string{"get", "tenants"},
 			"NAME READY REASON POLICY SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE",
-			"acme True Ready Retain 1 12 3 0 1488"},
+			"acme True Ready Retain 1 12 3 0 48"},
 		{[]string{"get", "tenants", "-o", "wide"},
 			"NAME READY REASON POLICY SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE MAXUSERS MAXMEMORIES MAXCONVERSATIONS MAXSTORAGE",
-			"acme True Ready Retain 1 12 3 0 1488 50 10000 500 10Gi"},
+			"acme True Ready Retain 1 12 3 0 48 50 10000 500 10Gi"},
 	} {
 		out, err := e.kubectl(t, test.args...)
 		if err != nil {
@@ -171,7 +172,7 @@ func TestSuspended(t *testing.T) {
 	e.expectCondition(t, v1alpha1.Suspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspended")
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	e.expectEvents(t, "Normal Suspended")
-	if got, _ := e.fake.Spec(tenant.ID(tn.UID)); !got.Suspended {
+	if got, _ := e.store.spec(tenant.ID(tn.UID)); !got.Suspended {
 		t.Error("the stored tenant is not suspended")
 	}
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = false })
@@ -187,21 +188,21 @@ func TestSuspensionIsReportedOnceStored(t *testing.T) {
 	e := setup(t)
 	e.expectReady(t, e.newTenant("alice"))
 	e.expectEvents(t, "Normal Ready")
-	e.fake.Fail(errPostgresUnavailable, "Apply")
+	e.store.fail(errPostgresUnavailable, "Apply")
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = true })
 	_, _ = e.reconcile(t)
 	e.expectNoCondition(t, v1alpha1.Suspended)
-	e.fake.Heal()
+	e.store.heal()
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.Suspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "")
 
-	e.fake.Fail(errPostgresUnavailable, "Apply")
+	e.store.fail(errPostgresUnavailable, "Apply")
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = false })
 	_, _ = e.reconcile(t)
 	if !meta.IsStatusConditionTrue(e.tenant(t).Status.Conditions, v1alpha1.Suspended) {
 		t.Error("the resumption is reported, although it is not stored")
 	}
-	e.fake.Heal()
+	e.store.heal()
 	e.expectReconciled(t)
 	e.expectNoCondition(t, v1alpha1.Suspended)
 }
@@ -218,7 +219,7 @@ func TestPaused(t *testing.T) {
 	before := e.versions(t)
 	e.expectReconciled(t)
 	expectEqual(t, "resource versions", e.versions(t), before)
-	expectEqual(t, "calls of the stores", len(e.fake.Calls()), 0)
+	expectEqual(t, "calls of the stores", len(e.store.counts()), 0)
 
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Annotations = nil })
 	e.expectReconciled(t)
@@ -229,7 +230,7 @@ func TestPaused(t *testing.T) {
 func TestStoreUnavailable(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	e.fake.Fail(errPostgresUnavailable, "Apply")
+	e.store.fail(errPostgresUnavailable, "Apply")
 	e.mustCreate(t, e.newTenant("alice"))
 	for range 2 { // the second time says nothing new
 		if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
@@ -240,7 +241,7 @@ func TestStoreUnavailable(t *testing.T) {
 	e.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is unavailable")
 	e.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting, "")
 	e.expectEvents(t, "Warning Unavailable")
-	e.fake.Heal()
+	e.store.heal()
 	e.expectReconciled(t)
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	e.expectEvents(t, "Normal Ready")
@@ -249,7 +250,7 @@ func TestStoreUnavailable(t *testing.T) {
 func TestInternalErrorsAreNotPublished(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	e.fake.Fail(fault.New(fault.Internal, "password=hunter2"), "Usage", "Apply")
+	e.store.fail(fault.New(fault.Internal, "password=hunter2"), "Usage", "Apply")
 	e.mustCreate(t, e.newTenant())
 	if _, err := e.reconcile(t); err == nil {
 		t.Fatal("Reconcile succeeded, want an error")

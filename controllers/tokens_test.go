@@ -57,7 +57,7 @@ func TestRotation(t *testing.T) {
 			if token == old {
 				t.Fatal("the token was not replaced")
 			}
-			valid := e.fake.Valid(e.id(t), "alice")
+			valid := e.store.valid(e.id(t), "alice")
 			if len(valid) != test.valid {
 				t.Fatalf("len(valid) = %d, want %d", len(valid), test.valid)
 			}
@@ -119,7 +119,7 @@ func TestRotateAllUsers(t *testing.T) {
 	expectEqual(t, "alice's token", e.expectOneToken(t, "alice"), alice2)
 	e.expectOneToken(t, "carol")
 	e.expectEvents(t)
-	expectEqual(t, "installed", e.fake.Calls()["Install"], 5)
+	expectEqual(t, "installed", e.store.counts()["Install"], 5)
 
 	long := strings.Repeat("x", 100)
 	e.rotateAll(t, long)
@@ -131,7 +131,7 @@ func TestRotateAllUsers(t *testing.T) {
 		t.Errorf("rotated is %q, want a hash", got)
 	}
 	e.expectReconciled(t)
-	expectEqual(t, "installed", e.fake.Calls()["Install"], 8)
+	expectEqual(t, "installed", e.store.counts()["Install"], 8)
 }
 
 // TestRotateAllUsersAfterACrash: a rotation that fails after the first of two users
@@ -141,18 +141,18 @@ func TestRotateAllUsersAfterACrash(t *testing.T) {
 	e := setup(t)
 	e.expectReady(t, e.newTenant("alice", "bob"))
 	e.rotateAll(t, "now")
-	e.fake.Before = func(method string) error {
-		if method == "Install" && e.fake.Installed() == 3 {
+	e.store.failIf(func(method string) error {
+		if method == "Install" && e.store.installed == 3 {
 			return errPostgresUnavailable
 		}
 		return nil
-	}
+	})
 	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 	}
 	expectEqual(t, "rotated", e.tenant(t).Status.Rotated, "")
 	alice := e.expectOneToken(t, "alice")
-	e.fake.Heal()
+	e.store.heal()
 	e.expectReconciled(t)
 	expectEqual(t, "alice's token", e.expectOneToken(t, "alice"), alice)
 	e.expectOneToken(t, "bob")
@@ -167,7 +167,7 @@ func TestRemovedUserWhileAnotherFails(t *testing.T) {
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) {
 		tn.Spec.Users = []v1alpha1.TenantUser{{Name: "bob", TokenGeneration: 2}}
 	})
-	e.fake.Fail(errPostgresUnavailable, "Install")
+	e.store.fail(errPostgresUnavailable, "Install")
 	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 	}
@@ -198,9 +198,9 @@ func TestForeignSecretIsNotChanged(t *testing.T) {
 			e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict, "")
 			e.expectEvents(t, "Warning SecretConflict")
 			e.expectOneToken(t, "bob")
-			expectEqual(t, "valid tokens that were never published", len(e.fake.Valid(e.id(t), "alice")), 0)
+			expectEqual(t, "valid tokens that were never published", len(e.store.valid(e.id(t), "alice")), 0)
 			e.expectReconciled(t)
-			expectEqual(t, "installed", e.fake.Calls()["Install"], 1)
+			expectEqual(t, "installed", e.store.counts()["Install"], 1)
 			now := e.secret(t, "acme-alice-access")
 			expectEqual(t, "the foreign Secret", now.Data, foreign.Data)
 
@@ -266,7 +266,7 @@ func TestRemovedUser(t *testing.T) {
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users = tn.Spec.Users[1:] })
 	e.expectReconciled(t)
 	e.expectMissing(t, &corev1.Secret{}, "acme-alice-access")
-	expectEqual(t, "valid tokens", len(e.fake.Valid(e.id(t), "alice")), 0)
+	expectEqual(t, "valid tokens", len(e.store.valid(e.id(t), "alice")), 0)
 	expectEqual(t, "the other user's token", e.expectOneToken(t, "bob"), bob)
 	expectEqual(t, "users in the status", len(e.tenant(t).Status.Users), 1)
 
@@ -277,9 +277,9 @@ func TestRemovedUser(t *testing.T) {
 	e.expectReconciled(t)
 	first := e.expectOneToken(t, "alice")
 	tn := e.tenant(t)
-	spec, _ := e.fake.Spec(tenant.ID(tn.UID))
+	spec, _ := e.store.spec(tenant.ID(tn.UID))
 	spec.Users = []tenant.UserSpec{{Name: "bob"}}
-	if _, err := e.fake.Apply(t.Context(), spec); err != nil {
+	if _, err := e.store.Apply(t.Context(), spec); err != nil {
 		t.Fatalf("Apply: %v", err)
 	}
 	e.expectReconciled(t)
@@ -294,17 +294,17 @@ func TestTokenRegeneratedByTheUser(t *testing.T) {
 	e.expectReady(t, e.newTenant("alice"))
 	secret, id := e.secret(t, "acme-alice-access"), e.id(t)
 	mine := tenant.HashSecret("mine")
-	if _, err := e.fake.ReplaceToken(t.Context(), e.fake.Scope(id, "alice"), mine); err != nil {
+	if _, err := e.store.ReplaceToken(t.Context(), e.store.scope(id, "alice"), mine); err != nil {
 		t.Fatalf("ReplaceToken: %v", err)
 	}
-	expectEqual(t, "valid tokens", e.fake.Valid(id, "alice"), []tenant.Hash{mine})
+	expectEqual(t, "valid tokens", e.store.valid(id, "alice"), []tenant.Hash{mine})
 	e.expectReconciled(t)
 	now := e.secret(t, "acme-alice-access")
 	expectEqual(t, "data", now.Data, map[string][]byte{
 		"token": {}, "password": secret.Data["password"], "url": secret.Data["url"],
 		"mcpUrl": secret.Data["mcpUrl"], "signInName": secret.Data["signInName"],
 	})
-	expectEqual(t, "valid tokens", e.fake.Valid(id, "alice"), []tenant.Hash{mine})
+	expectEqual(t, "valid tokens", e.store.valid(id, "alice"), []tenant.Hash{mine})
 	expectEqual(t, "managedBy", e.tenant(t).Status.Users[0].ManagedBy, v1alpha1.ManagedByUser)
 	before := e.versions(t)
 	e.expectReconciled(t)
@@ -354,7 +354,7 @@ func TestPasswordReplacedByTheUser(t *testing.T) {
 	e.expectReconciled(t)
 	e.mustDelete(t, e.secret(t, "acme-alice-access"))
 	e.expectReconciled(t)
-	e.signIn(t, tenant.HashSecret("session"))
+	e.signIn(t, tenant.HashSecret("another session"))
 }
 
 // signIn begins a session of alice with the password in her Secret.
@@ -367,7 +367,8 @@ func (e *env) signIn(t *testing.T, session tenant.Hash) {
 	if !ok {
 		t.Fatalf("signInName is %q", s.Data["signInName"])
 	}
-	err := e.fake.SignIn(t.Context(), tenant.SignIn{Name: name, Password: tenant.HashSecret(string(s.Data["password"])), Session: session})
+	err := e.store.SignIn(t.Context(), tenant.SignIn{Name: name, Password: tenant.HashSecret(string(s.Data["password"])), Session: session,
+		Address: "192.0.2.1", Lifetime: time.Hour})
 	if err != nil {
 		t.Fatalf("sign in with the Secret's password: %v", err)
 	}
@@ -378,7 +379,7 @@ func (e *env) replacePassword(t *testing.T, password string) {
 	t.Helper()
 	session := tenant.HashSecret(password + " session")
 	e.signIn(t, session)
-	if err := e.fake.ReplacePassword(t.Context(), e.fake.Scope(e.id(t), "alice"), session, tenant.HashSecret(password)); err != nil {
+	if err := e.store.ReplacePassword(t.Context(), e.store.scope(e.id(t), "alice"), session, tenant.HashSecret(password)); err != nil {
 		t.Fatalf("ReplacePassword: %v", err)
 	}
 }

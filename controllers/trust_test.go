@@ -13,12 +13,10 @@ import (
 	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
-	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// trustEnv is an env whose tenants are stored in a real PostgreSQL. The index
-// stays in memory.
+// trustEnv is an env with the database of its store.
 type trustEnv struct {
 	*env
 	db *postgres.DB
@@ -26,8 +24,8 @@ type trustEnv struct {
 
 func setupTrust(t *testing.T, config controllers.Config) *trustEnv {
 	t.Helper()
-	e := &trustEnv{env: setup(t), db: postgrestest.Open(t, postgrestest.Create(t))}
-	e.stores = controllers.Stores{Tenants: e.db, Tokens: e.db, Records: e.db, Webhooks: e.db, Partitions: e.fake}
+	e := &trustEnv{env: setup(t)}
+	e.db = e.store.DB
 	e.use(t, config)
 	return e
 }
@@ -159,7 +157,7 @@ func TestMaximumPerUser(t *testing.T) {
 	e.expectReady(t, tn)
 	e.expectCondition(t, v1alpha1.QuotaLimited, metav1.ConditionTrue, v1alpha1.ReasonAboveMaximum,
 		"spec.quota.perUser exceeds the tenant's quota; the tenant's quota is used instead: perUser.memories 10000 instead of 20000;")
-	spec, _ := e.fake.Spec(e.id(t))
+	spec, _ := e.store.spec(e.id(t))
 	expectEqual(t, "memories of a user", spec.Quota.UserMemories, controllers.DefaultQuota.Memories)
 	expectEqual(t, "conversations of a user", spec.Quota.UserConversations, controllers.DefaultQuota.Conversations)
 	e.expectNoWrites(t)
@@ -167,7 +165,7 @@ func TestMaximumPerUser(t *testing.T) {
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Quota.Memories = new(int64(30_000)) })
 	e.expectReconciled(t)
 	e.expectNoCondition(t, v1alpha1.QuotaLimited)
-	spec, _ = e.fake.Spec(e.id(t))
+	spec, _ = e.store.spec(e.id(t))
 	expectEqual(t, "memories of a user", spec.Quota.UserMemories, 20_000)
 
 	// A maximum that lowers the tenant's quota lowers that of a user as well.

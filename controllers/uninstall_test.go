@@ -68,8 +68,8 @@ func TestUninstallReleasesTenants(t *testing.T) {
 	id := e.id(t)
 	e.mustDelete(t, tn)
 	e.expectMissing(t, &v1alpha1.Tenant{}, tn.Name)
-	expectEqual(t, "calls of Retire", e.fake.Calls()["Retire"], 0)
-	expectEqual(t, "valid tokens", len(e.fake.Valid(id, "alice")), 1)
+	expectEqual(t, "calls of Retire", e.store.counts()["Retire"], 0)
+	expectEqual(t, "valid tokens", len(e.store.valid(id, "alice")), 1)
 }
 
 // TestUninstallSelectsTenants: Tenants of another release in the same namespaces neither prevent the uninstallation nor lose

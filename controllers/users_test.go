@@ -44,16 +44,16 @@ func TestStatusOfAThousandUsersIsSmall(t *testing.T) {
 	e := setup(t)
 	users := manyUsers(1000)
 	tn := e.newTenant(users...)
-	e.fake.Before = func(method string) error {
-		if method == "Install" && e.fake.Installed() < 500 {
+	e.store.failIf(func(method string) error {
+		if method == "Install" && e.store.installed < 500 {
 			return fault.New(fault.Invalid, "%s", strings.Repeat("refused ", 100))
 		}
 		return nil
-	}
+	})
 	e.mustCreate(t, tn)
 	_, _ = e.settle(t)
 	expectSmallStatus(t, e.tenant(t))
-	e.fake.Heal()
+	e.store.heal()
 	if _, err := e.settle(t); err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +63,10 @@ func TestStatusOfAThousandUsersIsSmall(t *testing.T) {
 	expectEqual(t, "listed users", len(tn.Status.Users), 0)
 
 	before := e.versions(t)
-	calls := e.fake.Calls()["RevokeOlder"]
+	calls := e.store.counts()["RevokeOlder"]
 	e.expectReconciled(t)
 	expectEqual(t, "resource versions", e.versions(t), before)
-	expectEqual(t, "calls of RevokeOlder", e.fake.Calls()["RevokeOlder"], calls)
+	expectEqual(t, "calls of RevokeOlder", e.store.counts()["RevokeOlder"], calls)
 }
 
 func TestManyUsersListsFailures(t *testing.T) {
@@ -86,7 +86,7 @@ func TestManyUsersListsFailures(t *testing.T) {
 
 	// A pass that ends early counts the users that it did not process.
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
-	e.fake.Fail(errPostgresUnavailable, "Install")
+	e.store.fail(errPostgresUnavailable, "Install")
 	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("Reconcile: %v, want Unavailable", err)
 	}

@@ -33,7 +33,7 @@ func (e *env) newTenantWithWebhook() *v1alpha1.Tenant {
 // webhook returns the only declared webhook.
 func (e *env) webhook(t *testing.T) webhook.Webhook {
 	t.Helper()
-	all, err := e.fake.DeclaredWebhooks(t.Context(), e.id(t))
+	all, err := e.store.DeclaredWebhooks(t.Context(), e.id(t))
 	if err != nil || len(all) != 1 {
 		t.Fatalf("webhooks %+v, %v, want one", all, err)
 	}
@@ -45,7 +45,7 @@ func (e *env) connect(t *testing.T) {
 	t.Helper()
 	w := e.webhook(t)
 	w.Attempts, w.Message = 0, ""
-	e.fake.SaveWebhook(e.id(t), w)
+	e.store.saveWebhook(e.id(t), w)
 	e.expectReconciled(t)
 }
 
@@ -92,7 +92,7 @@ func TestWebhook(t *testing.T) {
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Webhooks = nil })
 	e.expectReconciled(t)
 	e.expectMissing(t, &corev1.Secret{}, hookSecret)
-	if all, err := e.fake.DeclaredWebhooks(t.Context(), e.id(t)); err != nil || len(all) > 0 {
+	if all, err := e.store.DeclaredWebhooks(t.Context(), e.id(t)); err != nil || len(all) > 0 {
 		t.Errorf("webhooks %+v, %v, want none", all, err)
 	}
 	e.expectNoCondition(t, v1alpha1.WebhooksReady)
@@ -160,7 +160,7 @@ func TestWebhookIsTakenOver(t *testing.T) {
 	e.expectReady(t, e.newTenant("alice"))
 	for _, name := range []string{"backend", "other"} {
 		spec := webhook.Spec{Name: name, URL: "https://acme.test/old", Events: []string{"*"}}
-		if err := e.fake.CreateWebhook(t.Context(), e.id(t), spec, "whsec_old"); err != nil {
+		if err := e.store.CreateWebhook(t.Context(), e.id(t), spec, "whsec_old"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestWebhookIsTakenOver(t *testing.T) {
 	expectEqual(t, "URL", e.webhook(t).URL, hookURL)
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Webhooks = nil })
 	e.expectReconciled(t)
-	if all, err := e.fake.Webhooks(t.Context(), e.id(t)); err != nil || len(all) != 1 || all[0].Name != "other" {
+	if all, err := e.store.Webhooks(t.Context(), e.id(t)); err != nil || len(all) != 1 || all[0].Name != "other" {
 		t.Errorf("webhooks %+v, %v, want other", all, err)
 	}
 }
@@ -198,7 +198,7 @@ func TestWebhookDeliveryIsReported(t *testing.T) {
 			w := e.webhook(t)
 			w.FailingSince = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
 			c.change(&w)
-			e.fake.SaveWebhook(e.id(t), w)
+			e.store.saveWebhook(e.id(t), w)
 			result := e.expectReconciled(t)
 			message := e.tenant(t).Status.Webhooks[0].Message
 			if c.want == "" {
@@ -235,7 +235,7 @@ func TestWebhookIsNotReadyBeforeItsConnection(t *testing.T) {
 	expectNotConnected()
 	w := e.webhook(t)
 	w.Attempts, w.Message = 1, webhook.NotConnected+": no response: dial tcp 10.0.0.1:443"
-	e.fake.SaveWebhook(e.id(t), w)
+	e.store.saveWebhook(e.id(t), w)
 	e.expectReconciled(t)
 	expectNotConnected()
 	e.connect(t)
@@ -275,7 +275,7 @@ func TestWebhookSecretConflict(t *testing.T) {
 		{Name: "backend", Message: "Secret " + hookSecret + " is not owned by this Tenant"},
 	})
 	expectEqual(t, "the foreign Secret", len(e.secret(t, hookSecret).Data), 1)
-	if all, err := e.fake.DeclaredWebhooks(t.Context(), e.id(t)); err != nil || len(all) > 0 {
+	if all, err := e.store.DeclaredWebhooks(t.Context(), e.id(t)); err != nil || len(all) > 0 {
 		t.Errorf("webhooks %+v, %v, want none", all, err)
 	}
 	e.mustDelete(t, e.secret(t, hookSecret))
@@ -294,12 +294,12 @@ func TestWebhookCannotBeStored(t *testing.T) {
 	}{
 		"the Secret": {func(e *env) { e.secretWrite = func(string) error { return refused } }, v1alpha1.ReasonFailed},
 		"the store": {func(e *env) {
-			e.fake.Before = func(method string) error {
+			e.store.failIf(func(method string) error {
 				if method == "DeclareWebhook" {
 					return errPostgresUnavailable
 				}
 				return nil
-			}
+			})
 		}, v1alpha1.ReasonUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -315,7 +315,8 @@ func TestWebhookCannotBeStored(t *testing.T) {
 			if got := e.tenant(t).Status.Webhooks; len(got) != 1 || got[0].Message == "" {
 				t.Errorf("status %+v, want a message", got)
 			}
-			e.secretWrite, e.fake.Before = nil, nil
+			e.secretWrite = nil
+			e.store.heal()
 			e.expectReconciled(t)
 			e.expectSigningSecret(t)
 			expectEqual(t, "secrets that sign", len(e.webhook(t).Secrets), 1)
@@ -331,7 +332,7 @@ func TestDeletedTenantWithWebhook(t *testing.T) {
 	e.mustDelete(t, tn)
 	e.expectReconciled(t)
 	e.expectMissing(t, &corev1.Secret{}, hookSecret)
-	if all, err := e.fake.DeclaredWebhooks(t.Context(), id); err != nil || len(all) > 0 {
+	if all, err := e.store.DeclaredWebhooks(t.Context(), id); err != nil || len(all) > 0 {
 		t.Errorf("webhooks %+v, %v, want none", all, err)
 	}
 }

@@ -146,7 +146,7 @@ func TestEraseApplicationUser(t *testing.T) {
 	b := setup(t, nil)
 	who := b.application(t, 0, webApplication())
 	first, other := b.actFor(t, who, "u/1", true), b.actFor(t, who, "u/2", true)
-	fill(t, b.owner, first, 3, 2)
+	postgrestest.Fill(t, b.owner, first, 3, 2)
 	b.remember(t, other, "stays", nil)
 	if err := b.EraseApplicationUser(t.Context(), who, "u/1"); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func TestPurgeDeletesOneTenantInBatches(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	for _, scope := range b.users {
-		fill(t, b.owner, scope, 230, 210) // more than a batch
+		postgrestest.Fill(t, b.owner, scope, 230, 210) // more than a batch
 		b.remember(t, scope, "one with units", nil)
 		b.upload(t, scope)
 		if _, err := b.EnsurePlacement(t.Context(), scope.Tenant); err != nil {
@@ -112,7 +112,7 @@ func TestPurgeReadsNoDeletedRows(t *testing.T) {
 	b := setupIn(t, d, nil)
 	disableAutovacuum(t, b)
 	scope := b.users[0]
-	fill(t, b.owner, scope, 2000, 2000)
+	postgrestest.Fill(t, b.owner, scope, 2000, 2000)
 	exec(t, b.owner, "update tenants set state = 'purging' where id = $1", scope.Tenant)
 	conn := session(t, d, scope)
 	for _, name := range []string{"PurgeConversations", "PurgeMemories"} {

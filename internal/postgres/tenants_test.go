@@ -47,38 +47,17 @@ func TestStoreConforms(t *testing.T) {
 		return tenanttest.Backend{
 			Store: store, Unindexed: postgrestest.OpenUnindexed(t, d), Tokens: store, Cells: store, Access: store, Records: store, Sessions: store, Webhooks: store,
 			Fill: func(t *testing.T, scope tenant.Scope, memories, conversations int) {
-				fill(t, owner, scope, memories, conversations)
+				postgrestest.Fill(t, owner, scope, memories, conversations)
 			},
 			SetOutgrown: func(t *testing.T, id tenant.ID, outgrown bool) {
 				exec(t, owner, "update tenants set outgrown_at = case when $2 then now() end where id = $1", id, outgrown)
 			},
 			Work: func(t *testing.T) { workJobs(t, store, owner) },
 			Version: func(t *testing.T, id tenant.ID) string {
-				return version(t, owner, id)
+				return postgrestest.Version(t, owner, id)
 			},
 		}
 	})
-}
-
-// fill inserts rows and updates their counters, as the application does.
-func fill(t *testing.T, owner *pgxpool.Pool, s tenant.Scope, memories, conversations int) {
-	t.Helper()
-	exec(t, owner, `insert into buckets (tenant_id, user_id, name, name_key, is_default) values ($1, $2, 'General', 'general', true) on conflict do nothing`, s.Tenant, s.User)
-	for range memories {
-		exec(t, owner, `with u as (update users set memory_seq = memory_seq + 1, memories = memories + 1 where tenant_id = $1 and id = $2 returning memory_seq),
-			b as (update buckets set memories = memories + 1 where tenant_id = $1 and user_id = $2 and is_default returning id),
-			m as (insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens)
-				select $1, $2, $3, memory_seq, b.id, 'text', 1 from u, b returning id)
-			insert into memory_versions (tenant_id, user_id, memory_id, version, text) select $1, $2, id, 1, 'text' from m`,
-			s.Tenant, s.User, uuid.NewString())
-		exec(t, owner, "update usage set memories = memories + 1, storage = storage + 4 where tenant_id = $1", s.Tenant)
-	}
-	for range conversations {
-		exec(t, owner, `insert into conversations (tenant_id, user_id, id, external_id, platform, status, import_id, created_at, updated_at)
-			values ($1, $2, $3::uuid, $3::uuid::text, 'custom', 'active', $3::uuid, now(), now())`, s.Tenant, s.User, uuid.NewString())
-		exec(t, owner, "update usage set conversations = conversations + 1 where tenant_id = $1", s.Tenant)
-		exec(t, owner, "update users set conversations = conversations + 1 where tenant_id = $1 and id = $2", s.Tenant, s.User)
-	}
 }
 
 // droppedAtOnce is an index without data.
@@ -130,22 +109,6 @@ func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 	}
 }
 
-// version returns a text that changes with every write to a tenant's control
-// rows.
-func version(t *testing.T, owner *pgxpool.Pool, id tenant.ID) string {
-	t.Helper()
-	var out string
-	err := owner.QueryRow(t.Context(), `select concat_ws(' ',
-		(select xmin from tenants where id = $1), (select xmin from quotas where tenant_id = $1), (select xmin from usage where tenant_id = $1),
-		(select xmin from placements where tenant_id = $1), (select xmin from placement_migrations where tenant_id = $1),
-		(select string_agg(xmin::text, ',' order by id) from users where tenant_id = $1),
-		(select string_agg(xmin::text, ',' order by user_id, generation) from tokens where tenant_id = $1))`, id).Scan(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 func TestRowLevelSecurityRestrictsTheApplication(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
@@ -158,7 +121,7 @@ func TestRowLevelSecurityRestrictsTheApplication(t *testing.T) {
 		}
 		for _, u := range got.Users {
 			scope := tenant.Scope{Tenant: got.ID, User: u.ID}
-			fill(t, owner, scope, 1, 1)
+			postgrestest.Fill(t, owner, scope, 1, 1)
 			scopes = append(scopes, scope)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/extract"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -37,7 +38,7 @@ func TestRemovedUsersDataGoesByPolicy(t *testing.T) {
 			hers := b.remember(t, alice, "one with units", nil)
 			b.remember(t, bob, "one with units", nil)
 			for _, scope := range []tenant.Scope{alice, bob} {
-				fill(t, b.owner, scope, 3, 105)
+				postgrestest.Fill(t, b.owner, scope, 3, 105)
 			}
 			b.insertBlocked(t, alice, 205) // blocked ones, and more than a batch
 			b.insertBlocked(t, bob, 3)

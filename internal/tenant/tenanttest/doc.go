@@ -1,6 +1,5 @@
-// Package tenanttest contains the conformance suite Exercise, which every
-// tenant.Store and tenant.TokenStore must pass, and Fake, an in-memory
-// implementation whose calls tests can make fail.
+// Package tenanttest contains the specification of tenant.Store and tenant.TokenStore
+// as the tests of Exercise.
 //
 // The suite specifies these details in addition to the comments in package tenant:
 //

@@ -129,7 +129,7 @@ func marksLost(c check) {
 // has no partition id yet, ensures it again before the other tenants recorded the loss.
 func lostForSome(c check) {
 	t, b := c.t, c.Backend
-	partitions, other, migrating := NewFake(), applyTenant(t, b), applyTenant(t, b)
+	partitions, other, migrating := NewIndex(), applyTenant(t, b), applyTenant(t, b)
 	f, late := applyTenant(t, b), &fixture{Backend: b, spec: NewSpec()}
 	ensure := func(f *fixture, p placement.Location) placement.Placement {
 		id, err := placement.EnsurePartition(t.Context(), b.Store, partitions, placement.Placement{Location: p})
