@@ -68,7 +68,7 @@ build: ## Build bin/mnemo
 	go build -o bin/mnemo ./cmd/mnemo
 
 .PHONY: generate
-generate: ## Regenerate SQL code, deep copies, CRD, RBAC, api/openapi.json, its client and the SDKs
+generate: ## Regenerate schema.sql, SQL code, deep copies, CRD, RBAC, api/openapi.json, its client and the SDKs
 	@hack/generate.sh
 
 .PHONY: fmt

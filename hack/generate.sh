@@ -3,6 +3,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# The schema as PostgreSQL has it, from which sqlc generates code.
+go build -o bin/hacktest ./hack/test
+bin/hacktest -only postgres -- go run ./hack/schema
 (cd internal/postgres && ../../hack/tool.sh sqlc generate)
 go run ./hack/later
 

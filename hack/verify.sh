@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-generated="api config internal/postgres/db charts/mnemo/files charts/mnemo/README.md sdk"
+generated="api config internal/postgres/db internal/postgres/schema.sql charts/mnemo/files charts/mnemo/README.md sdk"
 index=$(mktemp)
 trap 'rm -f "$index"' EXIT INT TERM
 

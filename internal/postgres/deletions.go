@@ -18,7 +18,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Values of mnemo.erasing, which the triggers in 00015_deletions.sql read.
+// Values of mnemo.erasing, which repeatable/functions/erasures.sql reads.
 const (
 	erasingUndoable = "undoable"
 	erasingUndo     = "undo"

@@ -1,5 +1,10 @@
 package postgres
 
+import (
+	"context"
+	"io/fs"
+)
+
 // What tests need of the transactions.
 var (
 	ReadScope = (*DB).readScope
@@ -18,6 +23,15 @@ const (
 	PromotePlan  = promotePlan
 	Unconfirmed  = unconfirmedUnits
 )
+
+// SchemaFiles are the files that Migrate applies.
+var SchemaFiles = schemaFiles
+
+// MigrateWith is Migrate of a binary with other files.
+func MigrateWith(ctx context.Context, c MigrateConfig, files fs.FS) (int64, error) {
+	c.files = files
+	return Migrate(ctx, c)
+}
 
 // LockTimeout is how long a migration waits for the lock of a table.
 const LockTimeout = lockTimeout

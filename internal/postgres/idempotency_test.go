@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"crypto/sha256"
 	"errors"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -131,30 +130,6 @@ func TestStoredAnswersContainNoText(t *testing.T) {
 	}
 	if strings.Contains(all, "secret") || !strings.Contains(all, first.Conversation.ID) {
 		t.Errorf("records: %s", all)
-	}
-}
-
-// Answers that an earlier release stored lose the texts of similar memories, and are still answers of retries.
-func TestMigrationOfAnswersWithTexts(t *testing.T) {
-	t.Parallel()
-	b := setup(t, nil)
-	scope := b.users[0]
-	id, err := b.keyed(t, scope, "k", "text")
-	if err != nil {
-		t.Fatal(err)
-	}
-	exec(t, b.owner, `update idempotency_keys set answer = answer || '{"similar": [{"id": "1", "text": "secret", "score": 0.9}]}'`)
-	migration, err := os.ReadFile("migrations/00051_similar_answers.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	exec(t, b.owner, string(migration))
-	var answer string
-	if err := b.owner.QueryRow(t.Context(), "select answer from idempotency_keys").Scan(&answer); err != nil || strings.Contains(answer, "secret") {
-		t.Errorf("answer = %s, %v, want no text", answer, err)
-	}
-	if again, err := b.keyed(t, scope, "k", "text"); err != nil || again != id {
-		t.Errorf("retry = %q, %v, want %q", again, err, id)
 	}
 }
 

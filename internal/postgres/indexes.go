@@ -18,13 +18,13 @@ type unfinishedIndex struct{ Table, Name string }
 
 // dropUnfinishedIndexes drops indexes that an interrupted migration has left: "create index concurrently" would fail because
 // of them, and with "if not exists" it would accept an invalid one, which no query uses.
-func dropUnfinishedIndexes(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, version int64) error {
-	indexes, err := unfinishedIndexes(ctx, pool, version)
+func dropUnfinishedIndexes(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	indexes, err := unfinishedIndexes(ctx, pool)
 	if err != nil {
 		return err
 	}
 	for _, index := range indexes {
-		if err := dropUnfinishedIndex(ctx, pool, log, version, index); err != nil {
+		if err := dropUnfinishedIndex(ctx, pool, log, index); err != nil {
 			return fmt.Errorf("drop unfinished index %s: %w", index.Name, mapError(err))
 		}
 	}
@@ -32,7 +32,7 @@ func dropUnfinishedIndexes(ctx context.Context, pool *pgxpool.Pool, log *slog.Lo
 }
 
 // dropUnfinishedIndex drops an index unless a build that was still running has completed it.
-func dropUnfinishedIndex(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, version int64, index unfinishedIndex) error {
+func dropUnfinishedIndex(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, index unfinishedIndex) error {
 	for {
 		completing := false
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
@@ -44,7 +44,7 @@ func dropUnfinishedIndex(ctx context.Context, pool *pgxpool.Pool, log *slog.Logg
 			if completing, err = isCompleting(ctx, tx, index); err != nil || completing {
 				return err
 			}
-			indexes, err := unfinishedIndexes(ctx, tx, version)
+			indexes, err := unfinishedIndexes(ctx, tx)
 			if err != nil || !slices.Contains(indexes, index) {
 				return err
 			}
@@ -73,15 +73,14 @@ func isCompleting(ctx context.Context, tx pgx.Tx, index unfinishedIndex) (comple
 	return completing, err
 }
 
-// unfinishedIndexes lists the invalid indexes of a schema with the version. Those of partitioned tables are not built
-// concurrently; they are invalid until each partition has one. 00025_memory_ids.sql builds its index without "if not
-// exists", so it also fails if PostgreSQL completed the build, but the version was not recorded.
-func unfinishedIndexes(ctx context.Context, q db.DBTX, version int64) ([]unfinishedIndex, error) {
+// unfinishedIndexes lists the invalid indexes of the schema. Those of partitioned tables are not built concurrently; they are
+// invalid until each partition has one.
+func unfinishedIndexes(ctx context.Context, q db.DBTX) ([]unfinishedIndex, error) {
 	rows, err := q.Query(ctx, `select i.indrelid::regclass::text, i.indexrelid::regclass::text
 		from pg_index i join pg_class c on c.oid = i.indexrelid
 		where c.relnamespace = 'public'::regnamespace and c.relkind = 'i' and not c.relispartition and pg_has_role(c.relowner, 'usage')
-			and (not i.indisvalid or c.relname = 'memories_id' and $1::bigint < 25)
-		order by 2`, version)
+			and not i.indisvalid
+		order by 2`)
 	if err != nil {
 		return nil, fmt.Errorf("list unfinished indexes: %w", err)
 	}

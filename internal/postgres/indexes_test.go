@@ -65,78 +65,54 @@ func indexes(t *testing.T, owner *pgxpool.Pool, name string) (valid, invalid int
 		count(t, owner, "select count(*) from pg_index where not indisvalid")
 }
 
-// A killed process leaves an invalid index. A build with "if not exists" would accept it, and one without would fail.
+// indexMigration builds an index in the next schema version.
+const indexMigration = `-- +goose NO TRANSACTION
+-- +goose Up
+create index concurrently if not exists memories_run on memories (run_id);
+`
+
+// A killed process leaves an invalid index, which a build with "if not exists" would accept.
 func TestMigrateAfterInterruptedBuild(t *testing.T) {
 	t.Parallel()
-	for version, tc := range map[int64]struct {
-		index string
-		want  int
-	}{7: {"imports_unfinished", 1}, 14: {"memories_text", 0}, 25: {"memories_id", 1}, 37: {"memories_text_hash", 1}, 50: {"users_audit", 1}} {
-		t.Run(tc.index, func(t *testing.T) {
-			t.Parallel()
-			d, owner := createAt(t, version-1)
-			interruptBuild(t, owner, func(ctx context.Context) error { return <-startMigrate(ctx, d) })
-			if valid, invalid := indexes(t, owner, tc.index); valid != 0 || invalid != 1 {
-				t.Fatalf("%d valid and %d invalid indexes after the interruption, want 0 and 1", valid, invalid)
-			}
-			if err := <-startMigrate(t.Context(), d); err != nil {
-				t.Fatal(err)
-			}
-			if valid, invalid := indexes(t, owner, tc.index); valid != tc.want || invalid != 0 {
-				t.Errorf("%d valid and %d invalid indexes, want %d and 0", valid, invalid, tc.want)
-			}
-		})
+	d := postgrestest.Create(t)
+	owner, next := ownerPool(t, d), withMigration(t, indexMigration)
+	interruptBuild(t, owner, func(ctx context.Context) error { return <-startMigrate(ctx, d, next) })
+	if valid, invalid := indexes(t, owner, "memories_run"); valid != 0 || invalid != 1 {
+		t.Fatalf("%d valid and %d invalid indexes after the interruption, want 0 and 1", valid, invalid)
 	}
-}
-
-// Earlier versions recorded a migration that accepted an invalid index.
-func TestMigrateRebuildsIndexes(t *testing.T) {
-	t.Parallel()
-	d, owner := createAt(t, 50)
-	for name, definition := range map[string]string{
-		"imports_unfinished": "imports (tenant_id, user_id) where status in ('uploading', 'queued', 'running')",
-		"memories_id":        "memories (tenant_id, id)",
-		"memories_text_hash": "memories using hash (hashtextextended(text, user_id))",
-	} {
-		exec(t, owner, "drop index "+name)
-		if name != "memories_id" { // missing instead of invalid
-			interruptBuild(t, owner, buildIndex(owner, "create index concurrently "+name+" on "+definition))
-		}
-	}
-	if err := <-startMigrate(t.Context(), d); err != nil {
+	if err := <-startMigrate(t.Context(), d, next); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"imports_unfinished", "memories_id", "memories_text_hash"} {
-		if valid, invalid := indexes(t, owner, name); valid != 1 || invalid != 0 {
-			t.Errorf("%s: %d valid and %d invalid indexes, want 1 and 0", name, valid, invalid)
-		}
+	if valid, invalid := indexes(t, owner, "memories_run"); valid != 1 || invalid != 0 {
+		t.Errorf("%d valid and %d invalid indexes, want 1 and 0", valid, invalid)
 	}
 }
 
 // PostgreSQL completes a build of a process that was killed, but the version is not recorded.
 func TestMigrateAfterUnrecordedBuild(t *testing.T) {
 	t.Parallel()
-	d, owner := createAt(t, 24)
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
 	release := holdSnapshot(t, owner)
 	built := startMemoryIndex(t, owner)
 	awaitRow(t, owner, built, building)
-	migrated := startMigrate(t.Context(), d)
+	migrated := startMigrate(t.Context(), d, withMigration(t, indexMigration))
 	awaitRow(t, owner, migrated, "select from pg_locks where relation = 'memories'::regclass and not granted")
 	release()
 	awaitMigratedIndex(t, owner, built, migrated)
 }
 
-// startMemoryIndex starts a build of the index memories_id.
+// startMemoryIndex starts a build of the index memories_run.
 func startMemoryIndex(t *testing.T, owner *pgxpool.Pool) <-chan error {
 	t.Helper()
 	built := make(chan error, 1)
 	go func() {
-		built <- buildIndex(owner, "create index concurrently memories_id on memories (tenant_id, id)")(t.Context())
+		built <- buildIndex(owner, "create index concurrently memories_run on memories (run_id)")(t.Context())
 	}()
 	return built
 }
 
-// awaitMigratedIndex waits until the build and the migration have succeeded, and fails unless memories_id is valid.
+// awaitMigratedIndex waits until the build and the migration have succeeded, and fails unless memories_run is valid.
 func awaitMigratedIndex(t *testing.T, owner *pgxpool.Pool, built, migrated <-chan error) {
 	t.Helper()
 	if err := <-built; err != nil {
@@ -145,7 +121,7 @@ func awaitMigratedIndex(t *testing.T, owner *pgxpool.Pool, built, migrated <-cha
 	if err := <-migrated; err != nil {
 		t.Fatal(err)
 	}
-	if valid, invalid := indexes(t, owner, "memories_id"); valid != 1 || invalid != 0 {
+	if valid, invalid := indexes(t, owner, "memories_run"); valid != 1 || invalid != 0 {
 		t.Errorf("%d valid and %d invalid indexes, want 1 and 0", valid, invalid)
 	}
 }
@@ -153,16 +129,18 @@ func awaitMigratedIndex(t *testing.T, owner *pgxpool.Pool, built, migrated <-cha
 // A build releases the lock of the table before it commits. The index then cannot be dropped: "tuple concurrently updated".
 func TestMigrateWhileBuildCommits(t *testing.T) {
 	t.Parallel()
-	d, owner := createAt(t, 24)
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
+	next := withMigration(t, indexMigration)
 	commit := holdCommits(t, d, owner)
 	built := startMemoryIndex(t, owner)
 	awaitRow(t, owner, built, "select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database()) and not granted")
 	waiting := make(chan struct{}, 1)
 	migrated := make(chan error, 1)
 	go func() {
-		_, err := postgres.Migrate(t.Context(), postgres.MigrateConfig{
+		_, err := postgres.MigrateWith(t.Context(), postgres.MigrateConfig{
 			OwnerURL: d.OwnerURL, AppRole: "mnemo_test_app", Log: slog.New(signalHandler{"waiting for the build of an index", waiting}),
-		})
+		}, next)
 		migrated <- err
 	}()
 	for done := false; !done; {
@@ -243,7 +221,8 @@ func (h signalHandler) WithGroup(string) slog.Handler { return h }
 // Administrators may build indexes of their own during the migration, in another schema or by partition.
 func TestMigrateKeepsOtherIndexes(t *testing.T) {
 	t.Parallel()
-	d, owner := createAt(t, postgres.SchemaVersion())
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
 	exec(t, owner, "create table parts (id bigint) partition by range (id)")
 	exec(t, owner, "create table part partition of parts for values from (0) to (10)")
 	exec(t, owner, "create index parts_id on only parts (id)") // invalid until each partition has one
@@ -257,7 +236,7 @@ func TestMigrateKeepsOtherIndexes(t *testing.T) {
 	}()
 	awaitRow(t, owner, built, building)
 	id := count(t, owner, "select 'memories_run'::regclass::oid::bigint")
-	migrated := startMigrate(t.Context(), d)
+	migrated := startMigrate(t.Context(), d, nil)
 	awaitRow(t, owner, migrated, "select from pg_locks where relation = 'memories'::regclass and not granted")
 	release()
 	if err := <-built; err != nil {

@@ -23,11 +23,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// migrations are the versions of the schema, in order. They only expand it: see
-// migrations/README.md before you add one.
+// schemaFiles are the versions of the schema, in order, and the functions, views, policies and triggers, which are
+// applied again when they change. See migrations/README.md before you change one.
 //
-//go:embed migrations/*.sql
-var migrations embed.FS
+//go:embed migrations/*.sql repeatable
+var schemaFiles embed.FS
 
 var errInvalidOwnerURL = errors.New("the owner's database URL is invalid: it must have the form postgres://user:password@host:port/database")
 
@@ -50,6 +50,8 @@ type MigrateConfig struct {
 	// Cell is the number of a new database; nil for 0, or for that of an existing one.
 	Cell *tenant.DatabaseCell
 	Log  *slog.Logger // slog.Default() if nil
+
+	files fs.FS // schemaFiles if nil
 }
 
 // Migrate updates the schema and the job queue's tables, grants the
@@ -82,6 +84,9 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	}
 	defer unlock()
 	c.Log = cmp.Or(c.Log, slog.Default())
+	if c.files == nil {
+		c.files = schemaFiles
+	}
 	var version int64
 	err = awaitLocks(ctx, func() error {
 		var err error
@@ -96,17 +101,16 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 
 // migrate executes the steps of Migrate. They can be repeated.
 func migrate(ctx context.Context, pool *pgxpool.Pool, c MigrateConfig) (int64, error) {
-	version, err := readSchema(ctx, pool)
-	if err != nil {
+	if _, err := readSchema(ctx, pool); err != nil {
 		return 0, err
 	}
 	if err := disableJIT(ctx, pool); err != nil {
 		return 0, err
 	}
-	if err := dropUnfinishedIndexes(ctx, pool, c.Log, version); err != nil {
+	if err := dropUnfinishedIndexes(ctx, pool, c.Log); err != nil {
 		return 0, err
 	}
-	version, err = migrateSchema(ctx, pool)
+	version, err := migrateSchema(ctx, pool, c.files)
 	if err != nil {
 		return 0, err
 	}
@@ -187,41 +191,53 @@ func lockMigration(ctx context.Context, pool *pgxpool.Pool) (unlock func(), err 
 	}
 }
 
-// migrateSchema applies the pending migrations. Those outside a transaction build or drop an index concurrently, which blocks
-// no statements while it waits for old transactions, and starts over if it fails. They have no lock timeout.
-func migrateSchema(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
-	files, err := fs.Sub(migrations, "migrations")
+// migrateSchema applies the pending migrations, and the repeatable files that have changed unless the database has a
+// newer schema.
+func migrateSchema(ctx context.Context, pool *pgxpool.Pool, files fs.FS) (int64, error) {
+	version, newest, err := applyMigrations(ctx, pool, files)
+	if err != nil || version > newest {
+		return version, err
+	}
+	return version, applyRepeatable(ctx, pool, files)
+}
+
+// applyMigrations applies the pending migrations and returns the version of the database and that of the newest
+// migration. Those outside a transaction build or drop an index concurrently, which blocks no statements while it waits
+// for old transactions, and starts over if it fails. They have no lock timeout.
+func applyMigrations(ctx context.Context, pool *pgxpool.Pool, files fs.FS) (version, newest int64, err error) {
+	files, err = fs.Sub(files, "migrations")
 	if err != nil {
-		return 0, fmt.Errorf("read migrations: %w", err)
+		return 0, 0, fmt.Errorf("read migrations: %w", err)
 	}
 	conn, patient := stdlib.OpenDBFromPool(pool), stdlib.OpenDB(*pool.Config().ConnConfig)
 	defer func() { _, _ = conn.Close(), patient.Close() }()
 	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files)
 	if err != nil {
-		return 0, fmt.Errorf("prepare migrations: %w", err)
+		return 0, 0, fmt.Errorf("prepare migrations: %w", err)
 	}
 	concurrent, err := goose.NewProvider(goose.DialectPostgres, patient, files)
 	if err != nil {
-		return 0, fmt.Errorf("prepare migrations: %w", err)
+		return 0, 0, fmt.Errorf("prepare migrations: %w", err)
 	}
 	for _, source := range provider.ListSources() {
 		content, err := fs.ReadFile(files, source.Path)
 		if err != nil {
-			return 0, fmt.Errorf("read migrations: %w", err)
+			return 0, 0, fmt.Errorf("read migrations: %w", err)
 		}
 		p := provider
 		if strings.Contains(string(content), "-- +goose NO TRANSACTION") {
 			p = concurrent
 		}
 		if _, err := p.UpTo(ctx, source.Version); err != nil {
-			return 0, fmt.Errorf("migrate schema: %w", mapError(err))
+			return 0, 0, fmt.Errorf("migrate schema: %w", mapError(err))
 		}
+		newest = source.Version
 	}
-	version, err := provider.GetDBVersion(ctx)
+	version, err = provider.GetDBVersion(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("read schema version: %w", mapError(err))
+		return 0, 0, fmt.Errorf("read schema version: %w", mapError(err))
 	}
-	return version, nil
+	return version, newest, nil
 }
 
 // migrateJobs updates the job queue's tables.
@@ -276,8 +292,8 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		"grant usage on schema public to " + name,
 		"grant select, insert, update, delete on " + strings.Join(tables, ", ") + " to " + name,
 		"grant usage, select, update on all sequences in schema public to " + name,
-		"grant execute on function lexical_search, lexical_ranking, oauth_holder, oauth_app, user_token_holder, upload_bytes, imports_wait, audit_append, audit_tenants, audit_backlog, audit_expire, webhooks_claim, webhooks_failing, webhook_tenants, tenants_failing_webhooks, require_created, memories_with_text, merged_tree to " + name,
-		"revoke insert, update, delete on goose_db_version, schema_oldest, database_cell from " + name,
+		"grant execute on function lexical_ranking, oauth_holder, oauth_app, user_token_holder, upload_bytes, imports_wait, audit_append, audit_tenants, audit_backlog, audit_expire, webhooks_claim, webhooks_failing, webhook_tenants, tenants_failing_webhooks, require_created, memories_with_text, merged_tree to " + name,
+		"revoke insert, update, delete on goose_db_version, schema_oldest, schema_files, database_cell from " + name,
 		// The audit log only grows: audit_append writes it and audit_expire deletes old records.
 		"revoke insert, update on audit_pending from " + name,
 		"revoke update, delete on audit_records from " + name,

@@ -3,16 +3,15 @@ package postgres_test
 import (
 	"context"
 	"fmt"
-	"os"
+	"io/fs"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
@@ -56,32 +55,36 @@ func TestMigrateConcurrently(t *testing.T) {
 	b.remember(t, b.users[0], "The migration granted all privileges.", nil)
 }
 
-// The versions of earlier development schemas have the numbers of ours or higher ones, but
-// other tables.
-func TestDatabaseOfEarlyDevelopmentIsRejected(t *testing.T) {
+// Schemas before 0.1.0 have the version numbers of ours or higher ones, but other tables.
+func TestDatabaseBeforeTheFirstReleaseIsRejected(t *testing.T) {
 	t.Parallel()
-	d := postgrestest.Create(t)
-	owner := ownerPool(t, d)
-	exec(t, owner, "drop schema public cascade")
-	exec(t, owner, "create schema public")
-	exec(t, owner, "grant usage on schema public to mnemo_test_app")
-	exec(t, owner, `create table goose_db_version (id serial primary key, version_id bigint not null, is_applied boolean not null,
-		tstamp timestamp not null default now())`)
-	exec(t, owner, "insert into goose_db_version (version_id, is_applied) select generate_series(0, 13), true")
-	exec(t, owner, "create table schema_oldest as select 0::bigint as version")
-	exec(t, owner, "create table memories (id uuid primary key)")
-	exec(t, owner, "alter table memories enable row level security")
-	exec(t, owner, "grant select on goose_db_version, schema_oldest, memories to mnemo_test_app")
-	wantRejected := func(step string, err error) {
-		t.Helper()
-		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "make reset") {
-			t.Errorf("%s: %v, want an error that says to run `make reset`", step, err)
+	for _, version := range []int{1, 59} {
+		d := postgrestest.Create(t)
+		owner := ownerPool(t, d)
+		for _, sql := range []string{
+			"drop schema public cascade", "create schema public", "grant usage on schema public to mnemo_test_app",
+			`create table goose_db_version (id serial primary key, version_id bigint not null, is_applied boolean not null,
+				tstamp timestamp not null default now())`,
+			fmt.Sprintf("insert into goose_db_version (version_id, is_applied) select generate_series(0, %d), true", version),
+			"create table schema_oldest as select 0::bigint as version",
+			"create table memories (id uuid primary key)", "alter table memories enable row level security",
+			"grant select on goose_db_version, schema_oldest, memories to mnemo_test_app",
+		} {
+			exec(t, owner, sql)
 		}
+		_, err := postgres.Migrate(t.Context(), postgres.MigrateConfig{OwnerURL: d.OwnerURL, AppRole: "mnemo_test_app"})
+		wantBeforeFirstRelease(t, fmt.Sprintf("Migrate schema %d", version), err)
+		_, err = postgres.Open(t.Context(), postgres.Config{URL: d.AppURL})
+		wantBeforeFirstRelease(t, fmt.Sprintf("Open schema %d", version), err)
 	}
-	_, err := postgres.Migrate(t.Context(), postgres.MigrateConfig{OwnerURL: d.OwnerURL, AppRole: "mnemo_test_app"})
-	wantRejected("Migrate", err)
-	_, err = postgres.Open(t.Context(), postgres.Config{URL: d.AppURL})
-	wantRejected("Open", err)
+}
+
+func wantBeforeFirstRelease(t *testing.T, step string, err error) {
+	t.Helper()
+	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "before 0.1.0") ||
+		!strings.Contains(err.Error(), "empty database") {
+		t.Errorf("%s: %v, want an error that names the version and what to do", step, err)
+	}
 }
 
 func TestMigrateRejectsRoles(t *testing.T) {
@@ -140,30 +143,50 @@ func TestMigrateDisablesJIT(t *testing.T) {
 	}
 }
 
-// createAt returns an empty database with an older version of the schema.
-func createAt(t *testing.T, version int64) (postgrestest.Database, *pgxpool.Pool) {
+// binaryFiles returns the files of this binary, for a test to change.
+func binaryFiles(t *testing.T) fstest.MapFS {
 	t.Helper()
-	d := postgrestest.Create(t)
-	owner := ownerPool(t, d)
-	exec(t, owner, "drop schema public cascade")
-	exec(t, owner, "create schema public")
-	conn := stdlib.OpenDBFromPool(owner)
-	defer func() { _ = conn.Close() }()
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, os.DirFS("migrations"))
+	files := fstest.MapFS{}
+	err := fs.WalkDir(postgres.SchemaFiles, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := postgres.SchemaFiles.ReadFile(path)
+		files[path] = &fstest.MapFile{Data: content}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := provider.UpTo(t.Context(), version); err != nil {
-		t.Fatal(err)
-	}
-	return d, owner
+	return files
 }
 
-// startMigrate migrates in the background until ctx ends. The result arrives in the channel.
-func startMigrate(ctx context.Context, d postgrestest.Database) <-chan error {
+// withMigration returns the files of a binary of the next schema version.
+func withMigration(t *testing.T, sql string) fstest.MapFS {
+	t.Helper()
+	files := binaryFiles(t)
+	files[fmt.Sprintf("migrations/%05d_next.sql", postgres.SchemaVersion()+1)] = &fstest.MapFile{Data: []byte(sql)}
+	return files
+}
+
+// changedFile changes a file of the schema.
+func changedFile(t *testing.T, files fstest.MapFS, path, old, changed string) fstest.MapFS {
+	t.Helper()
+	before := string(files[path].Data)
+	after := strings.ReplaceAll(before, old, changed)
+	if after == before {
+		t.Fatalf("%s does not contain %q", path, old)
+	}
+	files[path] = &fstest.MapFile{Data: []byte(after)}
+	return files
+}
+
+// startMigrate migrates in the background until ctx ends, with other files than those of this binary unless they are
+// nil. The result arrives in the channel.
+func startMigrate(ctx context.Context, d postgrestest.Database, files fs.FS) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		_, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: d.OwnerURL, AppRole: "mnemo_test_app"})
+		_, err := postgres.MigrateWith(ctx, postgres.MigrateConfig{OwnerURL: d.OwnerURL, AppRole: "mnemo_test_app"}, files)
 		done <- err
 	}()
 	return done
@@ -185,7 +208,23 @@ func awaitRow(t *testing.T, pool *pgxpool.Pool, migrated <-chan error, sql strin
 // the exclusive lock of a migration would wait for them, too.
 func TestMigrateDoesNotBlockStatements(t *testing.T) {
 	t.Parallel()
-	d, owner := createAt(t, 33) // the next version changes the policies of all tables
+	for name, files := range map[string]fstest.MapFS{
+		"migration": withMigration(t, "-- +goose Up\nalter table memories add column next text;"),
+		"policies":  changedFile(t, binaryFiles(t), "repeatable/policies.sql", "do $$", "-- Changed.\ndo $$"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := postgrestest.Create(t)
+			wantUnblocked(t, d, files)
+			postgrestest.Open(t, d)
+		})
+	}
+}
+
+// wantUnblocked migrates during a backup, and fails if a statement waits until the end of the backup.
+func wantUnblocked(t *testing.T, d postgrestest.Database, files fs.FS) {
+	t.Helper()
+	owner := ownerPool(t, d)
 	backup, err := owner.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +233,7 @@ func TestMigrateDoesNotBlockStatements(t *testing.T) {
 	if _, err := backup.Exec(t.Context(), "lock table memories in access share mode"); err != nil {
 		t.Fatal(err)
 	}
-	migrated := startMigrate(t.Context(), d)
+	migrated := startMigrate(t.Context(), d, files)
 	awaitRow(t, owner, migrated, "select from pg_locks where relation = 'memories'::regclass and mode = 'AccessExclusiveLock' and not granted")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -207,8 +246,69 @@ func TestMigrateDoesNotBlockStatements(t *testing.T) {
 	if err := <-migrated; err != nil {
 		t.Fatal(err)
 	}
-	if n := count(t, owner, "select max(version_id) from goose_db_version"); int64(n) != postgres.SchemaVersion() {
-		t.Errorf("schema %d after the migration, want %d", n, postgres.SchemaVersion())
+}
+
+const (
+	functionFile = "repeatable/functions/memories.sql"
+	functionText = "'not created'" // in the body of require_created
+)
+
+// functionHas reports whether the body of require_created contains the text.
+func functionHas(t *testing.T, owner *pgxpool.Pool, text string) bool {
+	t.Helper()
+	const sql = "select count(*) from pg_proc where proname = 'require_created' and strpos(prosrc, $1) > 0"
+	return count(t, owner, sql, text) == 1
+}
+
+// A changed function is replaced without a migration. A rollback to a binary of the same schema version restores it.
+func TestMigrateReplacesChangedFunctions(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
+	changed := changedFile(t, binaryFiles(t), functionFile, functionText, "'changed'")
+	for _, step := range []struct {
+		name  string
+		files fs.FS
+		want  string
+	}{{"upgrade", changed, "'changed'"}, {"rollback", nil, functionText}, {"second upgrade", changed, "'changed'"}} {
+		if err := <-startMigrate(t.Context(), d, step.files); err != nil {
+			t.Fatal(err)
+		}
+		if !functionHas(t, owner, step.want) {
+			t.Errorf("%s: the function does not contain %s", step.name, step.want)
+		}
+		postgrestest.Open(t, d) // a binary whose files were applied before runs on newer ones
+	}
+}
+
+// A file that fails changes nothing, so that the next attempt applies it as a whole.
+func TestMigrateAppliesAFileAsAWhole(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
+	files := changedFile(t, binaryFiles(t), functionFile, functionText, "'changed'")
+	files[functionFile].Data = append(files[functionFile].Data, "select 1 / 0;"...)
+	if err := <-startMigrate(t.Context(), d, files); err == nil || !strings.Contains(err.Error(), functionFile) {
+		t.Fatalf("Migrate = %v, want an error that names the file", err)
+	}
+	if !functionHas(t, owner, functionText) {
+		t.Error("the function was replaced")
+	}
+}
+
+// A rollback to a binary of an older schema version keeps the newer functions, which the newer binaries still use.
+func TestMigrateKeepsTheFunctionsOfANewerSchema(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
+	next := withMigration(t, "-- +goose Up\nalter table memories add column next text;")
+	for _, files := range []fs.FS{changedFile(t, next, functionFile, functionText, "'next'"), nil} {
+		if err := <-startMigrate(t.Context(), d, files); err != nil {
+			t.Fatal(err)
+		}
+		if !functionHas(t, owner, "'next'") {
+			t.Error("the function is not that of the newer schema")
+		}
 	}
 	postgrestest.Open(t, d)
 }
@@ -229,7 +329,7 @@ func TestMigrateDropsIndexOnce(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	migrated := startMigrate(ctx, d)
+	migrated := startMigrate(ctx, d, nil)
 	awaitRow(t, owner, migrated, fmt.Sprintf(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
 		and query like 'drop index concurrently%%river_job_args_index' and query_start < clock_timestamp() - interval '%d ms'`, 2*postgres.LockTimeout.Milliseconds()))
 	if err := backup.Commit(t.Context()); err != nil {
@@ -243,7 +343,8 @@ func TestMigrateDropsIndexOnce(t *testing.T) {
 // A concurrent build of an index waits for all older transactions. It must not fail and start over meanwhile.
 func TestMigrateBuildsIndexOnce(t *testing.T) {
 	t.Parallel()
-	d, owner := createAt(t, 24) // the next version builds memories_id
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
 	backup, err := owner.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		t.Fatal(err)
@@ -254,9 +355,9 @@ func TestMigrateBuildsIndexOnce(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	migrated := startMigrate(ctx, d)
+	migrated := startMigrate(ctx, d, withMigration(t, indexMigration))
 	awaitRow(t, owner, migrated, fmt.Sprintf(`select from pg_stat_activity where datname = current_database() and wait_event = 'virtualxid'
-		and query like '%%create index concurrently memories_id%%' and query_start < clock_timestamp() - interval '%d ms'`, 2*postgres.LockTimeout.Milliseconds()))
+		and query like '%%create index concurrently if not exists memories_run%%' and query_start < clock_timestamp() - interval '%d ms'`, 2*postgres.LockTimeout.Milliseconds()))
 	if err := backup.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,7 @@ package postgres_test
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -49,6 +47,7 @@ var withoutPolicy = map[string]string{
 	"erasure_ledger":           "erasure ledger; an id and a position",
 	"goose_db_version":         "schema version; read only",
 	"schema_oldest":            "schema version; read only",
+	"schema_files":             "checksums of functions; read only",
 	"database_cell":            "number of the database; read only",
 
 	"river_job":          "job queue of River; arguments are ids only",
@@ -82,7 +81,6 @@ var reachableFunctions = map[string]string{
 	"audit_backlog":              "runs as the owner; returns a count and an age",
 	"imports_wait":               "runs as the owner; has no arguments and returns whether any other user waits",
 	"lexical_ranking":            "runs as the owner; compares its arguments with the transaction's scope",
-	"lexical_search":             "runs as the owner; compares its arguments with the transaction's scope",
 	"merged_tree":                "reads with the policies of its caller",
 	"memories_with_text":         "runs as the owner; compares its arguments with the transaction's scope",
 	"oauth_app":                  "runs as the owner; requires the hash of a secret and returns the id of a client",
@@ -132,37 +130,6 @@ type relation struct {
 func (r relation) hasScopePolicy() bool {
 	want := cmp.Or(otherPolicies[r.Name], scopePolicy)
 	return r.Enabled && len(r.Policies) == 1 && strings.Join(strings.Fields(r.Policies[0]), " ") == "PERMISSIVE ALL "+want
-}
-
-// A table that a new migration protects as migrations/README.md says passes TestRowLevelSecurity.
-func TestPolicyOfTheReadme(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile("migrations/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(readme), "Protect a table of user data")
-	_, rest, _ = strings.Cut(rest, "```sql\n")
-	sql, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		t.Fatal("migrations/README.md contains no policy")
-	}
-	d := postgrestest.Create(t)
-	owner, err := pgx.Connect(t.Context(), d.OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owner.Close(context.WithoutCancel(t.Context()))
-	const table = "create table notes (tenant_id uuid, user_id bigint); grant select on notes to public;"
-	if _, err := owner.Exec(t.Context(), table+strings.ReplaceAll(sql, "NAME", "notes")); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range listRelations(t, appPool(t, d)) {
-		if r.Name == "notes" && r.Reachable && r.hasScopePolicy() {
-			return
-		}
-	}
-	t.Error("a table with the policy of migrations/README.md lacks the scope policy")
 }
 
 func listRelations(t *testing.T, app *pgxpool.Pool) []relation {

@@ -17,7 +17,7 @@ import (
 
 // SchemaVersion returns the schema version that this binary was written for.
 func SchemaVersion() int64 {
-	files, err := fs.ReadDir(migrations, "migrations")
+	files, err := fs.ReadDir(schemaFiles, "migrations")
 	if err != nil || len(files) == 0 {
 		panic("postgres: no migrations are embedded") // a broken build
 	}
@@ -29,12 +29,11 @@ func SchemaVersion() int64 {
 	return version
 }
 
-// readSchema returns the schema version of a database, 0 if it is empty. It rejects a schema
-// of early development: those versions have the numbers of ours or higher ones, so that
-// neither a migration nor a comparison would notice, but not the table placement_migrations.
+// readSchema returns the schema version of a database, 0 if it is empty. It rejects a schema of a version before 0.1.0: those
+// have the numbers of ours or higher ones, so that neither a migration nor a comparison would notice, but not the table schema_files.
 func readSchema(ctx context.Context, q querier) (version int64, err error) {
 	var ours bool
-	err = q.QueryRow(ctx, `select coalesce(max(version_id), 0), to_regclass('placement_migrations') is not null
+	err = q.QueryRow(ctx, `select coalesce(max(version_id), 0), to_regclass('schema_files') is not null
 		from goose_db_version where is_applied`).Scan(&version, &ours)
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // no such table
 		return 0, nil
@@ -43,7 +42,9 @@ func readSchema(ctx context.Context, q querier) (version int64, err error) {
 		return 0, fmt.Errorf("read schema version: %w", mapError(err))
 	}
 	if version > 0 && !ours {
-		return 0, fault.New(fault.Invalid, "the database has schema %d of an early development version, which cannot be migrated: use an empty database (with `make up`, run `make reset` first, which deletes its data)", version)
+		return 0, fault.New(fault.Invalid, "a version of mnemo before 0.1.0 created the database (schema %d), which cannot be migrated: "+
+			"export the data of the users with that version, and import it after you have created an empty database "+
+			"(with `make up`, run `make reset`, which deletes the data)", version)
 	}
 	return version, nil
 }
@@ -59,6 +60,15 @@ func (d *DB) checkSchema(ctx context.Context) error {
 	want := SchemaVersion()
 	if version < want {
 		return fault.New(fault.Invalid, "the database has schema %d, but this binary requires %d: run `mnemo migrate` first", version, want)
+	}
+	if version == want {
+		applied, err := hasRepeatable(ctx, d.pool)
+		if err != nil {
+			return err
+		}
+		if !applied {
+			return fault.New(fault.Invalid, "the database lacks functions of this binary: run `mnemo migrate` first")
+		}
 	}
 	if err := d.pool.QueryRow(ctx, "select version from schema_oldest").Scan(&oldest); err != nil {
 		return fmt.Errorf("read the oldest schema that may be known: %w", mapError(err))
@@ -85,20 +95,19 @@ func (d *DB) checkRowSecurity(ctx context.Context) error {
 	return nil
 }
 
-// MigrationsSum returns a short hexadecimal checksum of the embedded
-// migrations. Tests name their template database after it.
-func MigrationsSum() string {
+// SchemaSum returns a short hexadecimal checksum of the files that Migrate applies. Tests name their template database after it.
+func SchemaSum() string {
 	sum := sha256.New()
-	err := fs.WalkDir(migrations, ".", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(schemaFiles, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := migrations.ReadFile(path)
+		content, err := schemaFiles.ReadFile(path)
 		sum.Write(content)
 		return err //nolint:wrapcheck // unreachable: the files are embedded
 	})
 	if err != nil {
-		panic("postgres: the embedded migrations cannot be read")
+		panic("postgres: the embedded files of the schema cannot be read")
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }

@@ -469,7 +469,7 @@ func TestTablesWithoutTenant(t *testing.T) {
 	known := []string{
 		"application_rate_windows", "sign_in_attempts", // unlogged counters
 		"cells", "embedding_generations", "embedding_migrations", "erasure_ledger", // of the installation
-		"database_cell", "goose_db_version", "schema_oldest", "usage_exports", "usage_reports", // of the database
+		"database_cell", "goose_db_version", "schema_files", "schema_oldest", "usage_exports", "usage_reports", // of the database
 		"oauth_clients",     // copied if a user granted them access
 		"platform_sessions", // of platform administrators
 		"tenants",           // copied

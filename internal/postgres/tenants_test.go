@@ -211,6 +211,17 @@ func TestOpenRejectsAnOlderSchema(t *testing.T) {
 	}
 }
 
+// A function-only change has no schema version of its own.
+func TestOpenRejectsOlderFunctions(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	exec(t, ownerPool(t, d), "update schema_files set checksum = 'older' where path = 'repeatable/triggers.sql'")
+	_, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL})
+	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "mnemo migrate") {
+		t.Errorf("Open = %v, want the command to run", err)
+	}
+}
+
 // A previous release runs on the schema of a newer one, unless a migration has
 // raised the oldest compatible version.
 func TestOpenOnANewerSchema(t *testing.T) {

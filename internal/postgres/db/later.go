@@ -79,18 +79,6 @@ func (l Later) UpdateBucket(arg UpdateBucketParams) {
 	l.Queue(updateBucket, arg.Name, arg.NameKey, arg.Description, arg.TenantID, arg.UserID, arg.ID)
 }
 
-func (l Later) DeleteCachedGenerations(arg DeleteCachedGenerationsParams) {
-	l.Queue(deleteCachedGenerations, arg.TenantID, arg.GenerationID)
-}
-
-func (l Later) DeleteCachedUnits(arg DeleteCachedUnitsParams) {
-	l.Queue(deleteCachedUnits, arg.TenantID, arg.UserID, arg.Kind)
-}
-
-func (l Later) StoreCachedUnits(arg StoreCachedUnitsParams) {
-	l.Queue(storeCachedUnits, arg.TenantID, arg.UserID, arg.Kind, arg.GenerationID, arg.Format, arg.Content, arg.Ids)
-}
-
 func (l Later) ApplyCell(arg ApplyCellParams) {
 	l.Queue(applyCell, arg.Name, arg.Region, arg.MaxTenants, arg.MaxUnits, arg.Cordoned)
 }

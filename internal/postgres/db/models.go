@@ -77,20 +77,6 @@ type Bucket struct {
 	CreatedAt   time.Time
 }
 
-// Vectors, words and texts of up to 2,001 units of a user in the format of the cache of API servers. Deleted with any of the units
-type CachedUnit struct {
-	TenantID     string
-	UserID       int64
-	Kind         int16
-	GenerationID int16
-	FirstUnit    int64
-	LastUnit     int64
-	Units        int32
-	Hash         int64
-	Format       int16
-	Content      []byte
-}
-
 // Vector stores other than the default one. The operator writes them from the Cell resources; connections are not stored
 type Cell struct {
 	Name       string
@@ -468,6 +454,13 @@ type RemovedUser struct {
 	Email         string
 	Administrator bool
 	RemovedAt     time.Time
+}
+
+// Every version of the repeatable files that was applied to this database. The latest of each path is current
+type SchemaFile struct {
+	Path      string
+	Checksum  string
+	AppliedAt time.Time
 }
 
 // The oldest schema version that a binary may be built for and still run on this database

@@ -260,7 +260,7 @@ type DescribeUnitsRow struct {
 // Without statistics, as after an import, every index seems equally good to the planner, or better if it is smaller,
 // and it may read all messages of the user for each unit. Sorting by seq, with "between"
 // because a constant needs no sorting, makes it choose the index that ends with seq. The smaller one, of times, has a condition
-// (00055_messages_created.sql).
+// (messages_created).
 func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([]DescribeUnitsRow, error) {
 	rows, err := q.db.Query(ctx, describeUnits,
 		arg.TenantID,

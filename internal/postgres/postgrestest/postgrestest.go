@@ -158,14 +158,14 @@ var (
 )
 
 // migrated returns the name of a migrated database to clone, named by the
-// migrations, made once on the server whichever processes ask.
+// files of the schema, made once on the server whichever processes ask.
 func migrated(base string) (string, error) {
 	once.Lock()
 	defer once.Unlock()
 	if name := prepared[base]; name != "" {
 		return name, nil
 	}
-	name := fmt.Sprintf("mnemo_template_%s_%08x", postgres.MigrationsSum(), crc32.ChecksumIEEE([]byte(auditCheck+outgrown)))
+	name := fmt.Sprintf("mnemo_template_%s_%08x", postgres.SchemaSum(), crc32.ChecksumIEEE([]byte(auditCheck+outgrown)))
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, base)
 	if err != nil {

@@ -171,7 +171,7 @@ where n.tenant_id = @tenant_id and n.user_id = @user_id and n.kind = any('{1,2}'
 -- Without statistics, as after an import, every index seems equally good to the planner, or better if it is smaller,
 -- and it may read all messages of the user for each unit. Sorting by seq, with "between"
 -- because a constant needs no sorting, makes it choose the index that ends with seq. The smaller one, of times, has a condition
--- (00055_messages_created.sql).
+-- (messages_created).
 with found as materialized (
     select u.*, g.sender, g.created_at as at, case when u.piece is null then g.text end as text,
         case when u.seq < 5 and u.seq = (
