@@ -27,7 +27,7 @@ func (h *testServer) application(t *testing.T, id tenant.UserID, access tenant.A
 		t.Fatal(err)
 	}
 	who := tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: id}, Access: access, Application: app}
-	who.Quota.ListTokens, who.Quota.RequestsPerMinute = 25000, 1000000
+	who.Quota.PageTokens, who.Quota.RequestsPerMinute = 25000, 1000000
 	who.Actor = tenant.KeyActor(tenant.HashSecret(key), app.Name)
 	h.stores.mu.Lock()
 	defer h.stores.mu.Unlock()

@@ -44,7 +44,7 @@ func (f fakeUserTokens) CreateUserToken(_ context.Context, scope tenant.Scope, i
 	t := tenant.UserToken{ID: fmt.Sprint("t-", f.seq), Name: in.Name, Access: in.Access, Fingerprint: in.Hash.Fingerprint(), CreatedAt: noon, ExpiresAt: in.ExpiresAt}
 	f.tokens[scope] = slices.Insert(f.tokens[scope], 0, t)
 	who := tenant.Identity{Scope: scope, Access: in.Access, Actor: tenant.TokenActor(in.Hash)}
-	who.Quota.ListTokens, who.Quota.RequestsPerMinute = 25000, 1000000
+	who.Quota.PageTokens, who.Quota.RequestsPerMinute = 25000, 1000000
 	f.known[in.Hash] = who
 	return t, nil
 }

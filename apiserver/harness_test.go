@@ -122,7 +122,7 @@ func (h *testServer) user(t testing.TB, who tenant.Identity) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who.Quota.ListTokens, who.Access = 25000, tenant.FullAccess
+	who.Quota.PageTokens, who.Access = 25000, tenant.FullAccess
 	if who.Quota.RequestsPerMinute == 0 {
 		who.Quota.RequestsPerMinute = 1000000
 	}

@@ -242,7 +242,7 @@ func (realStores) spec(name string) tenant.Spec {
 	return tenant.Spec{
 		ID: tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name)), Cluster: "c", Namespace: "test", NamespaceUID: "n", Name: name,
 		DeletionPolicy: tenant.Delete, Isolation: tenant.Partition,
-		Quota: tenant.Quota{Memories: 1000, Conversations: 10, Storage: 10 << 20, Users: 10, RequestsPerMinute: 1000000, ListTokens: 25000,
+		Quota: tenant.Quota{Memories: 1000, Conversations: 10, Storage: 10 << 20, Users: 10, RequestsPerMinute: 1000000, PageTokens: 25000,
 			UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit},
 		Users:        []tenant.UserSpec{{Name: "alice"}, {Name: "bob"}, {Name: "carol"}, {Name: "dave"}},
 		Applications: []tenant.ApplicationSpec{{Name: "web", Scopes: []string{"read", "write"}, RequestsPerMinute: tenant.NoLimit}},

@@ -70,7 +70,7 @@ func TestMaximumQuotasMustNotBeLessThanDefaults(t *testing.T) {
 		"conversations":       {nil, map[string]any{"conversations": 499}, "operator.maxQuota.conversations (499) must"},
 		"users":               {nil, map[string]any{"users": 49}, "operator.maxQuota.users (49) must"},
 		"requestsPerMinute":   {nil, map[string]any{"requestsPerMinute": 1}, "operator.maxQuota.requestsPerMinute (1) must"},
-		"listTokens":          {nil, map[string]any{"listTokens": 1}, "operator.maxQuota.listTokens (1) must"},
+		"pageTokens":          {nil, map[string]any{"pageTokens": 1}, "operator.maxQuota.pageTokens (1) must"},
 		"storage":             {nil, map[string]any{"storage": "10239Mi"}, "operator.maxQuota.storage (10239Mi) must not be less than operator.defaultQuota.storage (10Gi)"},
 		"storage in Pi":       {map[string]any{"storage": "2Pi"}, nil, "operator.maxQuota.storage (1Ti) must"},
 		"number too high":     {map[string]any{"memories": 1e18}, map[string]any{"memories": 1e18}, "/operator/maxQuota/memories"},

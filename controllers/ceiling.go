@@ -11,7 +11,7 @@ import (
 // noMaximum is the Config.Maximum that limits nothing.
 var noMaximum = tenant.Quota{
 	Memories: tenant.NoLimit, Conversations: tenant.NoLimit, Storage: tenant.NoLimit, Users: tenant.NoLimit,
-	RequestsPerMinute: tenant.NoLimit, ListTokens: tenant.NoLimit,
+	RequestsPerMinute: tenant.NoLimit, PageTokens: tenant.NoLimit,
 	UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit,
 }
 
@@ -31,7 +31,7 @@ func limit(quota *tenant.Quota, maximum tenant.Quota) []string {
 		{"storage", &quota.Storage, maximum.Storage, size},
 		{"users", &quota.Users, maximum.Users, count},
 		{"requestsPerMinute", &quota.RequestsPerMinute, maximum.RequestsPerMinute, count},
-		{"listTokens", &quota.ListTokens, maximum.ListTokens, count},
+		{"pageTokens", &quota.PageTokens, maximum.PageTokens, count},
 	})
 }
 

@@ -88,7 +88,7 @@ type Config struct {
 // does.
 var DefaultQuota = tenant.Quota{
 	Memories: 10_000, Conversations: 500, Storage: 10 << 30, Users: 50, RequestsPerMinute: 600,
-	ListTokens: 25_000, UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit,
+	PageTokens: 25_000, UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit,
 }
 
 func (c Config) withDefaults() Config {

@@ -122,7 +122,7 @@ func (r *TenantReconciler) quota(t *v1alpha1.Tenant) tenant.Quota {
 	setIfPresent(&quota.Conversations, q.Conversations)
 	setIfPresent(&quota.Users, q.Users)
 	setIfPresent(&quota.RequestsPerMinute, q.RequestsPerMinute)
-	setIfPresent(&quota.ListTokens, q.ListTokens)
+	setIfPresent(&quota.PageTokens, q.PageTokens)
 	if q.Storage != nil {
 		quota.Storage = q.Storage.Value()
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/indexing"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
@@ -340,7 +341,7 @@ func (s *store) stopEmbedding(id tenant.ID) {
 // refills reports whether a job was committed that copies the tenant's units into its partition.
 func (s *store) refills(id tenant.ID) bool {
 	return query[bool](s, `select exists (select from river_job j join placement_migrations m on j.args ->> 'tenant' = m.tenant_id::text
-		and (j.args ->> 'run')::bigint = m.run where j.kind = $1 and m.tenant_id = $2)`, retrieve.MigrateArgs{}.Kind(), id)[0]
+		and (j.args ->> 'run')::bigint = m.run where j.kind = $1 and m.tenant_id = $2)`, indexing.MigrateArgs{}.Kind(), id)[0]
 }
 
 // work runs the jobs that purge tenants, complete migrations, and drop what was migrated. One that fails runs again in the next call.
@@ -362,8 +363,8 @@ func (s *store) workOn(id int64) error {
 		s.t.Fatal(err)
 	}
 	var purge tenant.PurgeArgs
-	var migrate retrieve.MigrateArgs
-	var drop retrieve.DropArgs
+	var migrate indexing.MigrateArgs
+	var drop indexing.DropArgs
 	for _, args := range []any{&purge, &migrate, &drop} {
 		if err := json.Unmarshal(raw, args); err != nil {
 			s.t.Fatalf("job %s: %v", kind, err)

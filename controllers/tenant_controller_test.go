@@ -88,7 +88,7 @@ func TestUsageIsRefreshed(t *testing.T) {
 	tn := e.newTenant("alice")
 	tn.Spec.Quota = v1alpha1.TenantQuota{
 		Memories: new(int64(20)), Conversations: new(int64(0)), Storage: new(resource.MustParse("1Mi")), Users: new(int64(3)),
-		RequestsPerMinute: new(int64(7)), ListTokens: new(int64(8)),
+		RequestsPerMinute: new(int64(7)), PageTokens: new(int64(8)),
 		PerUser: &v1alpha1.UserQuota{Memories: new(int64(5))},
 	}
 	tn = e.expectReady(t, tn)
@@ -100,7 +100,7 @@ func TestUsageIsRefreshed(t *testing.T) {
 	}, cmpopts.IgnoreFields(v1alpha1.TenantUsage{}, "ChangedAt"))
 	got, _ := e.store.spec(tenant.ID(tn.UID))
 	expectEqual(t, "quota", got.Quota, tenant.Quota{
-		Memories: 20, Storage: 1 << 20, Users: 3, RequestsPerMinute: 7, ListTokens: 8,
+		Memories: 20, Storage: 1 << 20, Users: 3, RequestsPerMinute: 7, PageTokens: 8,
 		UserMemories: 5, UserConversations: tenant.NoLimit,
 	})
 

@@ -51,13 +51,13 @@ type TenantQuota struct {
 	// +optional
 	RequestsPerMinute *int64 `json:"requestsPerMinute,omitempty"`
 
-	// listTokens is the maximum number of tokens of text in one listing of
+	// pageTokens is the maximum number of tokens of text in one listing of
 	// memories. Default: 25000, unless the platform administrator set another
 	// default. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000000
 	// +optional
-	ListTokens *int64 `json:"listTokens,omitempty"`
+	PageTokens *int64 `json:"pageTokens,omitempty"`
 
 	// perUser limits what a single user may store. Default: none, only the
 	// tenant's quota applies. Mutable.

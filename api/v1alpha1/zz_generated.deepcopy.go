@@ -411,8 +411,8 @@ func (in *TenantQuota) DeepCopyInto(out *TenantQuota) {
 		*out = new(int64)
 		**out = **in
 	}
-	if in.ListTokens != nil {
-		in, out := &in.ListTokens, &out.ListTokens
+	if in.PageTokens != nil {
+		in, out := &in.PageTokens, &out.PageTokens
 		*out = new(int64)
 		**out = **in
 	}

@@ -192,7 +192,7 @@ func (e *Endpoint) list(ctx context.Context, who tenant.Identity, f *fault.Field
 	if err := f.ErrWith(input); err != nil {
 		return memory.Listing{}, nil, err
 	}
-	who.Quota.ListTokens = min(who.Quota.ListTokens, int64(limit))
+	who.Quota.PageTokens = min(who.Quota.PageTokens, int64(limit))
 	input.Size = func(m memory.Memory) int { return e.size(memoryOutOf(m), limit) }
 	listing, err := e.Memories.List(ctx, who, input)
 	out := make([]memoryOut, len(listing.Memories))

@@ -121,7 +121,7 @@ func (e *Endpoint) pageOf(ctx context.Context, r Request, in listIn, path string
 		return pageOut[memoryOut]{}, err
 	}
 	if !paged {
-		who.Quota.ListTokens = math.MaxInt64
+		who.Quota.PageTokens = math.MaxInt64
 	}
 	items, err := e.items(ctx, who, selected.where, &p)
 	return pageOf(p, items, count), err
@@ -141,7 +141,7 @@ func (e *Endpoint) items(ctx context.Context, who tenant.Identity, where filter.
 	}
 	switch cut := listing.NextSkip != 0 && len(items) < p.size; {
 	case cut && (p.sized || p.page > 1):
-		return nil, fault.New(fault.Invalid, "page_size must be smaller: the page exceeds the limit of %d tokens", who.Quota.ListTokens)
+		return nil, fault.New(fault.Invalid, "page_size must be smaller: the page exceeds the limit of %d tokens", who.Quota.PageTokens)
 	case cut:
 		p.size = len(items)
 	}

@@ -73,7 +73,7 @@ func (e *Endpoint) matches(ctx context.Context, r Request) (searchIn, resultsOut
 		return in, resultsOut{}, err
 	}
 	// A search has no next page with the memories that the token limit of listings would omit.
-	who.Quota.ListTokens = math.MaxInt64
+	who.Quota.PageTokens = math.MaxInt64
 	listing, err := e.Memories.List(ctx, who, memory.ListInput{
 		Query: in.Query, Where: selected.where, Count: count, MinScore: in.Threshold,
 	})

@@ -133,7 +133,7 @@ func devTenant() tenant.Spec {
 		DeletionPolicy: tenant.Retain, Isolation: tenant.Partition,
 		Users: []tenant.UserSpec{{Name: devUser}},
 		Quota: tenant.Quota{
-			Memories: 1_000_000, Conversations: 100_000, Storage: 100 << 30, Users: 1, RequestsPerMinute: 1_000_000, ListTokens: 25_000,
+			Memories: 1_000_000, Conversations: 100_000, Storage: 100 << 30, Users: 1, RequestsPerMinute: 1_000_000, PageTokens: 25_000,
 			UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit,
 		},
 	}

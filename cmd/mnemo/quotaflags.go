@@ -18,7 +18,7 @@ type defaultQuotaFlags struct {
 	Storage           string `env:"STORAGE" default:"10Gi" help:"Default quota.storage of a Tenant."`
 	Users             int64  `env:"USERS" default:"50" help:"Default quota.users of a Tenant."`
 	RequestsPerMinute int64  `env:"REQUESTS_PER_MINUTE" default:"600" help:"Default quota.requestsPerMinute of a Tenant."`
-	ListTokens        int64  `env:"LIST_TOKENS" default:"25000" help:"Default quota.listTokens of a Tenant."`
+	PageTokens        int64  `env:"PAGE_TOKENS" default:"25000" help:"Default quota.pageTokens of a Tenant."`
 }
 
 // maxQuotaFlags limit the quotas that a Tenant can set.
@@ -28,7 +28,7 @@ type maxQuotaFlags struct {
 	Storage           string `env:"STORAGE" default:"1Ti" help:"Maximum quota.storage of a Tenant."`
 	Users             int64  `env:"USERS" default:"10000" help:"Maximum quota.users of a Tenant."`
 	RequestsPerMinute int64  `env:"REQUESTS_PER_MINUTE" default:"1000000" help:"Maximum quota.requestsPerMinute of a Tenant."`
-	ListTokens        int64  `env:"LIST_TOKENS" default:"1000000" help:"Maximum quota.listTokens of a Tenant."`
+	PageTokens        int64  `env:"PAGE_TOKENS" default:"1000000" help:"Maximum quota.pageTokens of a Tenant."`
 }
 
 // Validate implements kong.Validatable. It reports every invalid flag.
@@ -56,13 +56,13 @@ type quotaValues struct {
 	Storage           string
 	Users             int64
 	RequestsPerMinute int64
-	ListTokens        int64
+	PageTokens        int64
 }
 
 func (f quotaValues) quota(prefix string) (tenant.Quota, error) {
 	q := tenant.Quota{
 		Memories: f.Memories, Conversations: f.Conversations, Users: f.Users,
-		RequestsPerMinute: f.RequestsPerMinute, ListTokens: f.ListTokens,
+		RequestsPerMinute: f.RequestsPerMinute, PageTokens: f.PageTokens,
 		UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit,
 	}
 	var errs []error
@@ -71,7 +71,7 @@ func (f quotaValues) quota(prefix string) (tenant.Quota, error) {
 		value int64
 	}{
 		{"memories", f.Memories}, {"conversations", f.Conversations}, {"users", f.Users},
-		{"requests-per-minute", f.RequestsPerMinute}, {"list-tokens", f.ListTokens},
+		{"requests-per-minute", f.RequestsPerMinute}, {"page-tokens", f.PageTokens},
 	} {
 		if flag.value < 0 || flag.value > tenant.NoLimit {
 			errs = append(errs, fmt.Errorf("--%s-%s must be from 0 to %d", prefix, flag.name, tenant.NoLimit))
@@ -94,7 +94,7 @@ func checkDefaults(defaults, maximum tenant.Quota) error {
 	}{
 		{"memories", defaults.Memories, maximum.Memories}, {"conversations", defaults.Conversations, maximum.Conversations},
 		{"storage", defaults.Storage, maximum.Storage}, {"users", defaults.Users, maximum.Users},
-		{"requests-per-minute", defaults.RequestsPerMinute, maximum.RequestsPerMinute}, {"list-tokens", defaults.ListTokens, maximum.ListTokens},
+		{"requests-per-minute", defaults.RequestsPerMinute, maximum.RequestsPerMinute}, {"page-tokens", defaults.PageTokens, maximum.PageTokens},
 	} {
 		if flag.value > flag.maximum {
 			errs = append(errs, fmt.Errorf("--default-quota-%[1]s (%[2]d) must not exceed --max-quota-%[1]s (%[3]d)", flag.name, flag.value, flag.maximum))

@@ -54,8 +54,8 @@ func TestDefaultQuotaFromFlagsAndEnvironment(t *testing.T) {
 
 func TestDefaultQuotaReportsEveryInvalidFlag(t *testing.T) {
 	for _, storage := range []string{"much", "100m", "-1", "9Pi", ""} {
-		_, err := parseDefaultQuota(t, "--default-quota-storage="+storage, "--default-quota-list-tokens=-1")
-		for _, flag := range []string{"--default-quota-storage", "--default-quota-list-tokens"} {
+		_, err := parseDefaultQuota(t, "--default-quota-storage="+storage, "--default-quota-page-tokens=-1")
+		for _, flag := range []string{"--default-quota-storage", "--default-quota-page-tokens"} {
 			if err == nil || !strings.Contains(err.Error(), flag) {
 				t.Errorf("storage %q: got error %v, want one that names %s", storage, err, flag)
 			}

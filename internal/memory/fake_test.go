@@ -20,7 +20,7 @@ import (
 var alice = tenant.Identity{
 	Scope:     tenant.Scope{Tenant: "t1", User: 1},
 	Placement: placement.Location{Collection: "c", Partition: "p"},
-	Quota:     tenant.Quota{ListTokens: 1000},
+	Quota:     tenant.Quota{PageTokens: 1000},
 }
 
 // fakes implements the dependencies of a Service with one user's memories in a slice.

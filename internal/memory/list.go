@@ -80,7 +80,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 	var bucketsErr error
 	var wait sync.WaitGroup
 	wait.Go(func() { out.Buckets, bucketsErr = s.Buckets.ListBuckets(ctx, who.Scope) })
-	pack := &packer{limit: who.Quota.ListTokens, count: min(in.Count, MaxCount), size: in.Size}
+	pack := &packer{limit: who.Quota.PageTokens, count: min(in.Count, MaxCount), size: in.Size}
 	if in.All {
 		pack.count = -1
 	}

@@ -55,7 +55,7 @@ func TestList(t *testing.T) {
 func TestListReadsEveryPageOnce(t *testing.T) {
 	t.Parallel()
 	who := alice
-	who.Quota.ListTokens = 1e6
+	who.Quota.PageTokens = 1e6
 	want := idsUpTo(2*MaxPage + 50)
 	for _, newest := range []bool{false, true} {
 		got, err := newService(filled(len(want))).List(t.Context(), who, ListInput{All: true, Newest: newest, Skip: 10})
@@ -100,7 +100,7 @@ func TestListFailsWithTheStores(t *testing.T) {
 func TestListReturnsAtLeastOneMemory(t *testing.T) {
 	t.Parallel()
 	who := alice
-	who.Quota.ListTokens = 0
+	who.Quota.PageTokens = 0
 	got, err := newService(filled(2)).List(t.Context(), who, ListInput{Count: 2})
 	if err != nil {
 		t.Fatal(err)

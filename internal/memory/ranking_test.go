@@ -42,7 +42,7 @@ func TestPagesComeFromOneRanking(t *testing.T) {
 		s := newService(f)
 		s.Searcher = byDepth{f}
 		who := alice
-		who.Quota.ListTokens = 1 << 20
+		who.Quota.PageTokens = 1 << 20
 		var got []Memory
 		for skip := 0; skip > 0 || len(got) == 0; {
 			page, err := s.List(t.Context(), who, ListInput{Count: rapid.IntRange(1, 60).Draw(r, "count"), Query: "q", Skip: skip})

@@ -24,7 +24,7 @@ func TestPagesCoverEveryMemory(t *testing.T) {
 	service := memory.NewService(memory.Config{Store: b.Memories(), Buckets: b.DB})
 	rapid.Check(t, func(r *rapid.T) {
 		who := tenant.Identity{Scope: b.users[0]}
-		who.Quota.ListTokens = rapid.Int64Range(0, 400).Draw(r, "listTokens")
+		who.Quota.PageTokens = rapid.Int64Range(0, 400).Draw(r, "pageTokens")
 		in := memory.ListInput{Count: rapid.IntRange(1, 12).Draw(r, "count"), All: rapid.Bool().Draw(r, "all")}
 		sizes := rapid.SliceOfN(rapid.IntRange(1, 300), 0, 12)
 		b.deleteAll(r, who.Scope)

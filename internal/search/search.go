@@ -162,7 +162,7 @@ func (s Service) memories(ctx context.Context, who tenant.Identity, in Input) (o
 // unlimited removes the token limit of listings. A search returns at most chat.MaxResults memories, and
 // has no next page with those that the limit would omit.
 func unlimited(who tenant.Identity) tenant.Identity {
-	who.Quota.ListTokens = math.MaxInt64
+	who.Quota.PageTokens = math.MaxInt64
 	return who
 }
 

@@ -20,12 +20,12 @@ type fakes struct {
 	memoriesErr error
 	chatsErr    error
 	hangs       bool // until it is canceled
-	listTokens  int64
+	pageTokens  int64
 	recalled    chat.RecallInput
 }
 
 func (f *fakes) List(ctx context.Context, who tenant.Identity, _ memory.ListInput) (memory.Listing, error) {
-	f.listTokens = who.Quota.ListTokens
+	f.pageTokens = who.Quota.PageTokens
 	if f.hangs {
 		<-ctx.Done()
 		return memory.Listing{}, ctx.Err()
@@ -156,18 +156,18 @@ func TestFindMemories(t *testing.T) {
 // The token limit of listings does not omit results: a search has no next page.
 func TestListingLimitDoesNotApply(t *testing.T) {
 	t.Parallel()
-	who := tenant.Identity{Quota: tenant.Quota{ListTokens: 25_000}}
+	who := tenant.Identity{Quota: tenant.Quota{PageTokens: 25_000}}
 	f := newFakes()
 	if _, _, err := (Service{f, f}).Search(t.Context(), who, Input{Query: "q", Limit: chat.MaxResults}); err != nil {
 		t.Fatal(err)
 	}
-	if f.listTokens < 1<<40 {
-		t.Errorf("Search lists at most %d tokens", f.listTokens)
+	if f.pageTokens < 1<<40 {
+		t.Errorf("Search lists at most %d tokens", f.pageTokens)
 	}
 	if _, _, err := (Service{f, f}).FindMemories(t.Context(), who, "q", chat.MaxResults, nil); err != nil {
 		t.Fatal(err)
 	}
-	if f.listTokens < 1<<40 {
-		t.Errorf("FindMemories lists at most %d tokens", f.listTokens)
+	if f.pageTokens < 1<<40 {
+		t.Errorf("FindMemories lists at most %d tokens", f.pageTokens)
 	}
 }

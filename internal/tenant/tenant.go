@@ -45,7 +45,7 @@ type Quota struct {
 	Storage           int64 // bytes of UTF-8 text of memories, versions and messages
 	Users             int64
 	RequestsPerMinute int64
-	ListTokens        int64 // maximum tokens of text per page of memories
+	PageTokens        int64 // maximum tokens of text per page of memories
 	UserMemories      int64 // per user; NoLimit if not set
 	UserConversations int64 // per user; NoLimit if not set
 }

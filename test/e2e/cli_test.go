@@ -207,7 +207,7 @@ func TestCommandLineBrowses(t *testing.T) {
 // TestCommandLinePages prints as many memories as requested, even if a response has fewer.
 func TestCommandLinePages(t *testing.T) {
 	t.Parallel()
-	applyTenant(t, "pages", "  quota: {listTokens: 30}\n")
+	applyTenant(t, "pages", "  quota: {pageTokens: 30}\n")
 	url, token := platform.env["MNEMO_URL"], secret(t, "pages", "alice", "token")
 	run := succeeding(t, url, token)
 	for i := range 8 {

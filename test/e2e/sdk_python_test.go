@@ -24,7 +24,7 @@ func TestPythonSDK(t *testing.T) {
 	tools := openSDKTools(t)
 	packages := openSDKPackages(t)
 	wheel := buildWheel(t, tools)
-	applyTenant(t, "python", "  quota: {listTokens: 100}\n  applications: [{name: shop, scopes: [read, write]}]\n")
+	applyTenant(t, "python", "  quota: {pageTokens: 100}\n  applications: [{name: shop, scopes: [read, write]}]\n")
 	env := []string{"MNEMO_URL=" + platform.env["MNEMO_URL"], "MNEMO_API_KEY=" + secret(t, "python", "alice", "token"),
 		"MNEMO_APPLICATION_KEY=" + applicationKey(t, "python", "shop")}
 

@@ -30,7 +30,7 @@ func TestTypeScriptSDK(t *testing.T) {
 	tools := openSDKTools(t)
 	tarball := buildNpm(t, tools)
 	dir := newProject(t, tools, tarball)
-	applyTenant(t, "typescript", "  quota: {listTokens: 30}\n  applications: [{name: shop, scopes: [read, write]}]\n")
+	applyTenant(t, "typescript", "  quota: {pageTokens: 30}\n  applications: [{name: shop, scopes: [read, write]}]\n")
 	env := append(os.Environ(), "MNEMO_URL="+platform.env["MNEMO_URL"], "MNEMO_API_KEY="+secret(t, "typescript", "alice", "token"),
 		"MNEMO_APPLICATION_KEY="+applicationKey(t, "typescript", "shop"))
 

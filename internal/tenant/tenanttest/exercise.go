@@ -125,7 +125,7 @@ func NewSpec() tenant.Spec {
 		Isolation:      tenant.Partition,
 		Quota: tenant.Quota{
 			Memories: 100, Conversations: 10, Storage: 1 << 20, Users: 5, RequestsPerMinute: 600,
-			ListTokens: 25000, UserMemories: 50, UserConversations: tenant.NoLimit,
+			PageTokens: 25000, UserMemories: 50, UserConversations: tenant.NoLimit,
 		},
 		Users: []tenant.UserSpec{{Name: "bob"}, {Name: "alice", Email: "alice@acme.test"}},
 	}
