@@ -141,7 +141,7 @@ func (b *testBundle) fillTenants(t testing.TB, count int) {
 		fmt.Sprintf("create table made as select gen_random_uuid() as id, n from generate_series(1, %d) n", count),
 		`insert into tenants (id, resource, cluster, namespace, namespace_uid, name) select id, id, 'cluster-1', 'many', 'uid-many', 't' || n from made`,
 		`insert into usage (tenant_id) select id from made`,
-		`insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
+		`insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, page_tokens, user_memories, user_conversations)
 			select id, 100, 100, 1000, 10, 100, 1000, 100, 100 from made`,
 		`insert into users (tenant_id, name) select id, 'alice' from made`,
 		`insert into placements (tenant_id, generation, collection, partition)

@@ -199,9 +199,7 @@ func (c Conversations) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, sco
 	if len(out.IDs) == 0 {
 		return 0, nil
 	}
-	if err := reserve(ctx, q, scope, 0, storage, 0); err != nil {
-		return 0, err
-	}
+	reserve(q, scope, 0, storage, 0)
 	addConversations(q, scope, counts)
 	return -counts.Active, c.DB.insertSync(ctx, tx, q, scope.Tenant, out.Units)
 }

@@ -198,9 +198,7 @@ func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant
 	if err != nil {
 		return nil, nil, fmt.Errorf("count bytes: %w", err)
 	}
-	if err := reserve(ctx, q, scope, int64(len(all)), bytes, 0); err != nil {
-		return nil, nil, err
-	}
+	reserve(q, scope, int64(len(all)), bytes, 0)
 	addToBuckets(q, scope, deltas)
 	return ids, merged, nil
 }
@@ -253,9 +251,7 @@ func restoreConversations(ctx context.Context, tx pgx.Tx, q *db.Queries, scope t
 	if err := insertKeptParts(ctx, tx, "messages", "messages", contents); err != nil {
 		return nil, fmt.Errorf("insert messages: %w", err)
 	}
-	if err := reserve(ctx, q, scope, 0, storage, 0); err != nil {
-		return nil, err
-	}
+	reserve(q, scope, 0, storage, 0)
 	addConversations(q, scope, counts)
 	return ids, nil
 }

@@ -28,6 +28,9 @@ func mapError(err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
+	if refused := refusal(err); refused != nil {
+		return refused
+	}
 	if isUnavailable(err) {
 		return &fault.Error{Kind: fault.Unavailable, Message: tenant.DatabaseUnavailable, RetryAfter: retryDelay, Err: explain(err)}
 	}

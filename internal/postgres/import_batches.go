@@ -151,14 +151,8 @@ func (x *importBatch) insertNew(ctx context.Context) error {
 	for _, c := range x.inserts {
 		storage += c.Storage()
 	}
-	if storage > 0 {
-		left, err := x.q.StorageLeft(ctx, string(x.scope.Tenant))
-		if err != nil {
-			return orUnknown(err, x.scope.Tenant)
-		}
-		if storage > left.LeftOver {
-			return storageExceeded(left.Hard, left.Used)
-		}
+	if err := requireStorage(ctx, x.q, x.scope, storage); err != nil {
+		return err
 	}
 	return x.writeAll(ctx, x.inserts)
 }
@@ -176,6 +170,11 @@ func (x *importBatch) account(ctx context.Context) error {
 	var counts chat.StatusCounts
 	for _, c := range x.inserts {
 		counts.Move("", c.After.Status)
+	}
+	if x.storage > 0 {
+		if err := x.q.AwaitUsage(ctx, string(x.scope.Tenant)); err != nil {
+			return err
+		}
 	}
 	if err := x.charge(ctx, x.storage, counts); err != nil || len(x.stored) == 0 {
 		return err

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -51,9 +50,6 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 		var answer memoryAnswer
 		if answer, err = m.create(ctx, scope, id, in); err == nil {
 			return memory.Created(answer), nil
-		}
-		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == notCreated {
-			err = m.whyNotCreated(ctx, scope, in)
 		}
 		if !errors.Is(err, errChanged) {
 			break
@@ -195,27 +191,6 @@ func memoryParts(scope tenant.Scope, id string, in memory.NewMemory, prepared db
 	return p
 }
 
-// notCreated is the SQLSTATE of CreateMemory if it refuses the memory.
-const notCreated = "MN001"
-
-// whyNotCreated returns the reason why CreateMemory refused a memory, or errChanged if the reason no longer applies.
-func (m Memories) whyNotCreated(ctx context.Context, scope tenant.Scope, in memory.NewMemory) error {
-	return m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
-			return orUnknown(err, scope.Tenant)
-		}
-		in.Prepared = memory.Prepared{}
-		now, err := prepareMemory(ctx, q, scope, in)
-		if err != nil {
-			return err
-		}
-		if now.Duplicate != "" {
-			return errChanged
-		}
-		return quotaExceeded(ctx, q, scope, 1, int64(len(in.Text)+in.Size()))
-	})
-}
-
 // Delete implements memory.Store.
 func (m Memories) Delete(ctx context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
 	var out memory.Deleted
@@ -258,9 +233,7 @@ func (m Memories) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if len(out.IDs) == 0 {
 		return nil
 	}
-	if err := reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes, 0); err != nil {
-		return err
-	}
+	reserve(q, scope, -int64(len(out.IDs)), -bytes, 0)
 	addToBuckets(q, scope, deltas)
 	return m.DB.insertSync(ctx, tx, q, scope.Tenant, out.Units)
 }

@@ -51,9 +51,7 @@ func setAttributes(ctx context.Context, q *db.Queries, scope tenant.Scope, id st
 	if to.Equal(old) {
 		return false, nil
 	}
-	if err := reserve(ctx, q, scope, 0, int64(to.Size())-int64(before.AttributeBytes), 0); err != nil {
-		return false, err
-	}
+	reserve(q, scope, 0, int64(to.Size())-int64(before.AttributeBytes), 0)
 	err = q.SetMemoryAttributes(ctx, db.SetMemoryAttributesParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, AgentID: to.AgentID, RunID: to.RunID,
 		Tags: orEmpty(to.Tags), Metadata: metadataColumn(to.Metadata), AttributeBytes: integer(to.Size()),

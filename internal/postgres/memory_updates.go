@@ -93,9 +93,7 @@ func checkHistory(ctx context.Context, q *db.Queries, scope tenant.Scope, id str
 
 // edit replaces the text of a memory and moves it to the bucket.
 func (m Memories) edit(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, from, bucket int64, e memory.Edit) (int, error) {
-	if err := reserve(ctx, q, scope, 0, int64(len(*e.Text)), m.embeddedTokens(e.Units)); err != nil {
-		return 0, err
-	}
+	reserve(q, scope, 0, int64(len(*e.Text)), m.embeddedTokens(e.Units))
 	row, err := q.EditMemory(ctx, editParams(scope, id, bucket, e))
 	if err != nil {
 		return 0, fmt.Errorf("edit memory: %w", err)

@@ -59,9 +59,7 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 	if err := rows.flush(ctx); err != nil {
 		return nil, fmt.Errorf("insert units: %w", err)
 	}
-	if err := reserve(ctx, w.q, w.scope, 0, 0, tokens); err != nil {
-		return nil, err
-	}
+	reserve(w.q, w.scope, 0, 0, tokens)
 	return append(out, rows.active...), nil
 }
 

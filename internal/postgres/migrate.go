@@ -292,7 +292,7 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		"grant usage on schema public to " + name,
 		"grant select, insert, update, delete on " + strings.Join(tables, ", ") + " to " + name,
 		"grant usage, select, update on all sequences in schema public to " + name,
-		"grant execute on function lexical_ranking, oauth_holder, oauth_app, user_token_holder, upload_bytes, imports_wait, audit_append, audit_tenants, audit_backlog, audit_expire, webhooks_claim, webhooks_failing, webhook_tenants, tenants_failing_webhooks, require_created, memories_with_text, merged_tree to " + name,
+		"grant execute on function lexical_ranking, oauth_holder, oauth_app, user_token_holder, upload_bytes, imports_wait, audit_append, audit_tenants, audit_backlog, audit_expire, webhooks_claim, webhooks_failing, webhook_tenants, tenants_failing_webhooks, require_created, require_quota, memories_with_text, merged_tree to " + name,
 		"revoke insert, update, delete on goose_db_version, schema_oldest, schema_files, database_cell from " + name,
 		// The audit log only grows: audit_append writes it and audit_expire deletes old records.
 		"revoke insert, update on audit_pending from " + name,

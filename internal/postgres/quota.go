@@ -2,62 +2,55 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// reserve adds memories and bytes of storage to the usage of the tenant and the
-// user; negative numbers release them later. embedded
-// are the tokens of the vectors that the transaction stores. It returns
-// tenant.QuotaExceeded if a quota would be exceeded. It locks the usage row, which every
-// writer locks first.
-func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage, embedded int64) error {
-	if memories == 0 && storage == 0 && embedded == 0 {
-		return nil
+// The SQLSTATEs of statements that refuse to write.
+const (
+	notCreated = "MN001" // CreateMemory: the memory exists, or its bucket or user does not
+	overQuota  = "MN002" // require_quota
+)
+
+// refusal returns the error of a statement that refused to write, or nil.
+func refusal(err error) error {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case ok && e.Code == notCreated:
+		return errChanged
+	case ok && e.Code == overQuota:
+		exceeded := tenant.QuotaExceeded{Resource: e.ConstraintName}
+		if _, err := fmt.Sscan(e.Detail, &exceeded.Limit, &exceeded.Used); err != nil {
+			return fmt.Errorf("read the reason of a refusal: %w", err)
+		}
+		return exceeded
 	}
-	if memories <= 0 && storage <= 0 {
-		q.Later().ReleaseUsage(db.ReleaseUsageParams{
+	return nil
+}
+
+// reserve adds memories and bytes of storage to the usage of the tenant and the user; negative numbers release them.
+// embedded are the tokens of the vectors that the transaction stores. The transaction fails with tenant.QuotaExceeded
+// if a quota would be exceeded. A transaction that reserves more holds the lock on the usage row.
+func reserve(q *db.Queries, scope tenant.Scope, memories, storage, embedded int64) {
+	if memories != 0 || storage != 0 || embedded != 0 {
+		q.Later().ChargeUsage(db.ChargeUsageParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Memories: memories, Storage: storage, Embedded: embedded,
 		})
-		return nil
 	}
-	n, err := q.ReserveUsage(ctx, db.ReserveUsageParams{TenantID: string(scope.Tenant), Memories: memories, Storage: storage, Embedded: embedded})
-	if err == nil && n > 0 && memories != 0 {
-		n, err = q.ReserveUserMemories(ctx, db.ReserveUserMemoriesParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Memories: memories,
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("reserve quota: %w", err)
-	}
-	if n > 0 {
-		return nil
-	}
-	return quotaExceeded(ctx, q, scope, memories, storage)
 }
 
-// quotaExceeded returns a tenant.QuotaExceeded for the quota that a reservation
-// would exceed, or errChanged.
-func quotaExceeded(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage int64) error {
-	row, err := q.UsageAndQuota(ctx, db.UsageAndQuotaParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+// requireStorage returns tenant.QuotaExceeded if so many more bytes of storage exceed the quota. It reserves nothing.
+func requireStorage(ctx context.Context, q *db.Queries, scope tenant.Scope, bytes int64) error {
+	err := q.RequireQuota(ctx, db.RequireQuotaParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Storage: bytes})
 	if err != nil {
-		return fmt.Errorf("read quota: %w", orUnknown(err, scope.Tenant))
+		return fmt.Errorf("check quota: %w", err)
 	}
-	switch {
-	case storage > 0 && row.Storage+storage > row.StorageHard:
-		return storageExceeded(row.StorageHard, row.Storage)
-	case row.Memories+memories > row.MemoriesHard:
-		return tenant.QuotaExceeded{Resource: tenant.ResourceMemories, Limit: row.MemoriesHard, Used: row.Memories}
-	case row.UserMemories+memories > row.UserMemoriesHard:
-		return tenant.QuotaExceeded{Resource: tenant.ResourceUserMemories, Limit: row.UserMemoriesHard, Used: row.UserMemories}
-	}
-	return errChanged // a concurrent deletion released what was missing
-}
-
-func storageExceeded(limit, used int64) error {
-	return tenant.QuotaExceeded{Resource: tenant.ResourceStorage, Limit: limit, Used: used}
+	return nil
 }
 
 func collect[A, B any](in []A, f func(A) B) []B {

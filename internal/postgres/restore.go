@@ -321,9 +321,7 @@ func (x *restoring) addMemories(
 	for _, d := range deltas {
 		n += d
 	}
-	if err := reserve(ctx, x.q, x.run.Scope, n, bytes, 0); err != nil {
-		return err
-	}
+	reserve(x.q, x.run.Scope, n, bytes, 0)
 	addToBuckets(x.q, x.run.Scope, deltas)
 	return x.db.insertSync(ctx, x.tx, x.q, x.run.Tenant, unitIDs(units))
 }

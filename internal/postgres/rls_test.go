@@ -86,6 +86,7 @@ var reachableFunctions = map[string]string{
 	"oauth_app":                  "runs as the owner; requires the hash of a secret and returns the id of a client",
 	"oauth_holder":               "runs as the owner; requires the hash of a secret and returns ids only",
 	"require_created":            "pure function",
+	"require_quota":              "reads with the policies of its caller",
 	"upload_bytes":               "runs as the owner; has no arguments and returns sums only",
 	"user_token_holder":          "runs as the owner; requires the hash of a token and returns ids, scopes and times",
 	"river_job_state_in_bitmask": "pure function of River",

@@ -724,7 +724,7 @@ CREATE TABLE quotas (
     storage bigint NOT NULL,
     users bigint NOT NULL,
     requests_per_minute bigint NOT NULL,
-    list_tokens bigint NOT NULL,
+    page_tokens bigint NOT NULL,
     user_memories bigint NOT NULL,
     user_conversations bigint NOT NULL
 );
@@ -1544,6 +1544,26 @@ CREATE FUNCTION public.require_created(created boolean) RETURNS void
 begin
     if not created then
         raise exception 'not created' using errcode = 'MN001';
+    end if;
+end $$;
+
+CREATE FUNCTION public.require_quota(tenant uuid, owner bigint, more_memories bigint, more_storage bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    refused record;
+begin
+    select r.resource, r.hard, r.used into refused
+    from usage u join quotas q on q.tenant_id = u.tenant_id left join users x on x.tenant_id = u.tenant_id and x.id = owner
+    cross join lateral (values
+        (1, 'storage', more_storage, u.storage, q.storage),
+        (2, 'memory', more_memories, u.memories, q.memories),
+        (3, 'per-user memory', more_memories, x.memories, q.user_memories)
+    ) r (n, resource, more, used, hard)
+    where u.tenant_id = tenant and r.more > 0 and r.used + r.more > r.hard
+    order by r.n limit 1;
+    if found then
+        raise exception 'quota exceeded' using errcode = 'MN002', constraint = refused.resource, detail = refused.hard || ' ' || refused.used;
     end if;
 end $$;
 

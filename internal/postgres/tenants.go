@@ -84,7 +84,7 @@ func (d *DB) isUpToDate(ctx context.Context, spec tenant.Spec) (tenant.Tenant, b
 		Cell: spec.Placement.Cell, Region: spec.Placement.Region,
 		Administrators: sorted(spec.Administrators),
 		Memories:       spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
-		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.PageTokens,
+		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, PageTokens: spec.Quota.PageTokens,
 		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
 	})
 	if err != nil || len(ids) == 0 {
@@ -161,7 +161,7 @@ func createTenant(ctx context.Context, q *db.Queries, spec tenant.Spec) (string,
 		Cell: spec.Placement.Cell, Region: spec.Placement.Region,
 		TokenOverlap: interval(spec.TokenOverlap), Administrators: sorted(spec.Administrators),
 		Memories: spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
-		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.PageTokens,
+		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, PageTokens: spec.Quota.PageTokens,
 		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
 	}
 	for _, u := range spec.Users[:min(int64(len(spec.Users)), spec.Quota.Users)] {
@@ -189,7 +189,7 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 	}
 	quota, err := q.SetQuota(ctx, db.SetQuotaParams{
 		TenantID: id, Memories: spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
-		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.PageTokens,
+		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, PageTokens: spec.Quota.PageTokens,
 		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
 	})
 	if err != nil {

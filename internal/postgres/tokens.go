@@ -134,7 +134,7 @@ func identityOf(q db.Quota, p db.UserPlacement, tenantName, userName string) ten
 		TenantName: tenantName, UserName: userName,
 		Quota: tenant.Quota{
 			Memories: q.Memories, Conversations: q.Conversations, Storage: q.Storage, Users: q.Users,
-			RequestsPerMinute: q.RequestsPerMinute, PageTokens: q.ListTokens,
+			RequestsPerMinute: q.RequestsPerMinute, PageTokens: q.PageTokens,
 			UserMemories: q.UserMemories, UserConversations: q.UserConversations,
 		},
 		Placement: locationOf(p), Generation: placement.GenerationID(p.GenerationID),

@@ -114,7 +114,7 @@ func TestConversationRoundTrips(t *testing.T) {
 		name string
 		do   func()
 		want int64
-	}{{"new conversation", create, 7}, {"new messages", grow, 7}, {"no change", grow, 4}} {
+	}{{"new conversation", create, 6}, {"new messages", grow, 6}, {"no change", grow, 4}} {
 		before := proxy.roundTrips.Load()
 		step.do()
 		if n := proxy.roundTrips.Load() - before; n != step.want {

@@ -56,14 +56,7 @@ func checkUpload(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
 	if err := importer.CheckUnfinished(n); err != nil {
 		return err
 	}
-	left, err := q.StorageLeft(ctx, string(scope.Tenant))
-	if err != nil {
-		return orUnknown(err, scope.Tenant)
-	}
-	if left.LeftOver <= 0 {
-		return storageExceeded(left.Hard, left.Used)
-	}
-	return nil
+	return requireStorage(ctx, q, scope, 1)
 }
 
 // AppendChunk implements importer.UploadStore. It checks the limits last, because

@@ -93,7 +93,7 @@ var defects = map[string]defect{
 		file: "internal/postgres/db/memories.sql.go",
 		old:  "q.db.Exec(ctx, createMemory,",
 		new: "q.db.Exec(ctx, plantedValue(DEFECT, createMemory, plantedText(createMemory, " +
-			"\"x.memories + 1 <= q.user_memories\", \"x.memories <= q.user_memories\")),",
+			"\"require_quota($2, $3, 1,\", \"require_quota($2, $3, 0,\")),",
 		want:   []string{overQuota},
 		tenant: "tight",
 		steps:  func(l *lane) []step { return []step{{1, l.createMemory}} },

@@ -194,7 +194,7 @@ func (r *raw) rows(ctx context.Context, id string, t *v1alpha1.Tenant, collectio
 		}{
 			{"insert into tenants (id, resource, cluster, namespace, name) values ($1, $1, 'raw', $2, $3)", []any{id, t.Namespace, t.Name}},
 			{"insert into usage (tenant_id) values ($1)", []any{id}},
-			{`insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
+			{`insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, page_tokens, user_memories, user_conversations)
 				values ($1, 10000, 500, 1, 50, 600, 25000, 1, 1)`, []any{id}},
 			{"insert into placements (tenant_id, generation, collection, partition) values ($1, 'raw', $2, $3)", []any{id, collection, partition}},
 		} {

@@ -304,7 +304,7 @@ func (l Later) BeginDeletion() {
 }
 
 func (l Later) CreateMemory(arg CreateMemoryParams) {
-	l.Queue(createMemory, arg.UserID, arg.BucketID, arg.TenantID, arg.Storage, arg.Text, arg.AgentID, arg.RunID, arg.Tags, arg.Metadata, arg.Embedded, arg.ID, arg.Tokens, arg.Source, arg.AttributeBytes)
+	l.Queue(createMemory, arg.BucketID, arg.TenantID, arg.UserID, arg.Text, arg.AgentID, arg.RunID, arg.Tags, arg.Metadata, arg.Storage, arg.Embedded, arg.ID, arg.Tokens, arg.Source, arg.AttributeBytes)
 }
 
 func (l Later) CreateMemoryParts(arg CreateMemoryPartsParams) {
@@ -479,8 +479,12 @@ func (l Later) AwaitUsage(tenantID string) {
 	l.Queue(awaitUsage, tenantID)
 }
 
-func (l Later) ReleaseUsage(arg ReleaseUsageParams) {
-	l.Queue(releaseUsage, arg.Memories, arg.UserID, arg.Storage, arg.Embedded, arg.TenantID)
+func (l Later) ChargeUsage(arg ChargeUsageParams) {
+	l.Queue(chargeUsage, arg.Memories, arg.UserID, arg.Storage, arg.Embedded, arg.TenantID)
+}
+
+func (l Later) RequireQuota(arg RequireQuotaParams) {
+	l.Queue(requireQuota, arg.TenantID, arg.UserID, arg.Memories, arg.Storage)
 }
 
 func (l Later) ForgetPasswords(tenantID string) {
@@ -532,7 +536,7 @@ func (l Later) ForgiveAttempt(key []byte) {
 }
 
 func (l Later) CreateTenant(arg CreateTenantParams) {
-	l.Queue(createTenant, arg.Names, arg.Emails, arg.ID, arg.Cluster, arg.Namespace, arg.NamespaceUid, arg.Name, arg.DisplayName, arg.Suspended, arg.DeletionPolicy, arg.Isolation, arg.Cell, arg.Region, arg.TokenOverlap, arg.Administrators, arg.Memories, arg.Conversations, arg.Storage, arg.Users, arg.RequestsPerMinute, arg.ListTokens, arg.UserMemories, arg.UserConversations)
+	l.Queue(createTenant, arg.Names, arg.Emails, arg.ID, arg.Cluster, arg.Namespace, arg.NamespaceUid, arg.Name, arg.DisplayName, arg.Suspended, arg.DeletionPolicy, arg.Isolation, arg.Cell, arg.Region, arg.TokenOverlap, arg.Administrators, arg.Memories, arg.Conversations, arg.Storage, arg.Users, arg.RequestsPerMinute, arg.PageTokens, arg.UserMemories, arg.UserConversations)
 }
 
 func (l Later) DeletePurgedTenant(id string) {

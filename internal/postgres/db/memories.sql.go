@@ -42,28 +42,28 @@ func (q *Queries) CountMemoryGroups(ctx context.Context, arg CountMemoryGroupsPa
 
 const createMemory = `-- name: CreateMemory :exec
 with allowed as (
-    select from usage u
-    join quotas q on q.tenant_id = u.tenant_id
-    join users x on x.tenant_id = u.tenant_id and x.id = $1 and not x.purging
-    join buckets b on b.tenant_id = u.tenant_id and b.user_id = x.id and b.id = $2
-    where u.tenant_id = $3 and u.memories + 1 <= q.memories and u.storage + $4::bigint <= q.storage and x.memories + 1 <= q.user_memories
-        and not exists (select from memories_with_text($3, $1, $5::text) m
-            where m.bucket_id = $2
-                and m.agent_id = $6::text and m.run_id = $7::text and m.tags = $8::text[] and m.metadata = $9::jsonb)
+    select from users x
+    join buckets b on b.tenant_id = x.tenant_id and b.user_id = x.id and b.id = $1
+    where x.tenant_id = $2 and x.id = $3 and not x.purging
+        and not exists (select from memories_with_text($2, $3, $4::text) m
+            where m.bucket_id = $1
+                and m.agent_id = $5::text and m.run_id = $6::text and m.tags = $7::text[] and m.metadata = $8::jsonb)
+), within as (
+    select require_quota($2, $3, 1, $9::bigint) from allowed
 ), charged as (
-    update usage u set memories = u.memories + 1, storage = u.storage + $4::bigint, embedded_tokens = u.embedded_tokens + $10::bigint
-    from allowed where u.tenant_id = $3
+    update usage u set memories = u.memories + 1, storage = u.storage + $9::bigint, embedded_tokens = u.embedded_tokens + $10::bigint
+    from within where u.tenant_id = $2
 ), numbered as (
     update users u set memories = u.memories + 1, memory_seq = u.memory_seq + 1
-    from allowed where u.tenant_id = $3 and u.id = $1
+    from within where u.tenant_id = $2 and u.id = $3
     returning u.memory_seq
 ), counted as (
     update buckets b set memories = b.memories + 1
-    from allowed where b.tenant_id = $3 and b.user_id = $1 and b.id = $2
+    from within where b.tenant_id = $2 and b.user_id = $3 and b.id = $1
 ), made as (
     insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, agent_id, run_id, tags, metadata, attribute_bytes)
-    select $3, $1, $11, numbered.memory_seq, $2, $5::text, $12::int, $13::text,
-        $6::text, $7::text, $8::text[], $9::jsonb, $14::int
+    select $2, $3, $11, numbered.memory_seq, $1, $4::text, $12::int, $13::text,
+        $5::text, $6::text, $7::text[], $8::jsonb, $14::int
     from numbered
     returning id
 )
@@ -71,15 +71,15 @@ select require_created(exists (select from made))
 `
 
 type CreateMemoryParams struct {
-	UserID         int64
 	BucketID       int64
 	TenantID       string
-	Storage        int64
+	UserID         int64
 	Text           string
 	AgentID        string
 	RunID          string
 	Tags           []string
 	Metadata       []byte
+	Storage        int64
 	Embedded       int64
 	ID             string
 	Tokens         int32
@@ -87,19 +87,19 @@ type CreateMemoryParams struct {
 	AttributeBytes int32
 }
 
-// Inserts and counts a memory. The transaction holds the lock on the usage row. Fails (SQLSTATE MN001) if a
-// quota would be exceeded, the bucket contains the text or does not exist, or the user is being erased.
+// Inserts and counts a memory. The transaction holds the lock on the usage row. Fails like require_quota, or with SQLSTATE MN001 if
+// the bucket contains the text or does not exist, or the user is being erased.
 func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) error {
 	_, err := q.db.Exec(ctx, createMemory,
-		arg.UserID,
 		arg.BucketID,
 		arg.TenantID,
-		arg.Storage,
+		arg.UserID,
 		arg.Text,
 		arg.AgentID,
 		arg.RunID,
 		arg.Tags,
 		arg.Metadata,
+		arg.Storage,
 		arg.Embedded,
 		arg.ID,
 		arg.Tokens,

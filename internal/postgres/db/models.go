@@ -435,7 +435,7 @@ type Quota struct {
 	Storage           int64
 	Users             int64
 	RequestsPerMinute int64
-	ListTokens        int64
+	PageTokens        int64
 	UserMemories      int64
 	UserConversations int64
 }

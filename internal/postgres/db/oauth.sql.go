@@ -110,7 +110,7 @@ func (q *Queries) HolderOf(ctx context.Context, arg HolderOfParams) (HolderOfRow
 const identifyHolder = `-- name: IdentifyHolder :one
 select h.expires_in::float8 as expires_in,
     coalesce(oauth_app($1::bytea), '')::text as app, n.name as tenant_name, u.name as user_name, n.suspended,
-    quotas.tenant_id, quotas.memories, quotas.conversations, quotas.storage, quotas.users, quotas.requests_per_minute, quotas.list_tokens, quotas.user_memories, quotas.user_conversations, user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell
+    quotas.tenant_id, quotas.memories, quotas.conversations, quotas.storage, quotas.users, quotas.requests_per_minute, quotas.page_tokens, quotas.user_memories, quotas.user_conversations, user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell
 from oauth_holder($1::bytea, $2::text) h
 join users u on u.tenant_id = h.tenant_id::uuid and u.id = h.user_id::bigint
 join tenants n on n.id = h.tenant_id::uuid and n.state = 'active'
@@ -150,7 +150,7 @@ func (q *Queries) IdentifyHolder(ctx context.Context, arg IdentifyHolderParams) 
 		&i.Quota.Storage,
 		&i.Quota.Users,
 		&i.Quota.RequestsPerMinute,
-		&i.Quota.ListTokens,
+		&i.Quota.PageTokens,
 		&i.Quota.UserMemories,
 		&i.Quota.UserConversations,
 		&i.UserPlacement.TenantID,

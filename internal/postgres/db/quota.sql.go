@@ -19,6 +19,39 @@ func (q *Queries) AwaitUsage(ctx context.Context, tenantID string) error {
 	return err
 }
 
+const chargeUsage = `-- name: ChargeUsage :exec
+with charged as (
+    update usage u set memories = u.memories + $1::bigint, storage = u.storage + $3::bigint,
+        embedded_tokens = u.embedded_tokens + $4::bigint
+    from (select require_quota($5, $2, $1::bigint, $3::bigint)) allowed
+    where u.tenant_id = $5
+    returning u.tenant_id
+)
+update users set memories = users.memories + $1::bigint
+from charged where users.tenant_id = charged.tenant_id and users.id = $2 and $1::bigint <> 0
+`
+
+type ChargeUsageParams struct {
+	Memories int64
+	UserID   int64
+	Storage  int64
+	Embedded int64
+	TenantID string
+}
+
+// Adds to the usage of the tenant and then of the user, or fails like require_quota. If a number is positive, the transaction holds the lock on
+// the usage row. Negative numbers release.
+func (q *Queries) ChargeUsage(ctx context.Context, arg ChargeUsageParams) error {
+	_, err := q.db.Exec(ctx, chargeUsage,
+		arg.Memories,
+		arg.UserID,
+		arg.Storage,
+		arg.Embedded,
+		arg.TenantID,
+	)
+	return err
+}
+
 const lockUsage = `-- name: LockUsage :one
 select u.memories, u.conversations, u.blocked, u.storage from usage u where u.tenant_id = $1 for update
 `
@@ -42,117 +75,24 @@ func (q *Queries) LockUsage(ctx context.Context, tenantID string) (LockUsageRow,
 	return i, err
 }
 
-const releaseUsage = `-- name: ReleaseUsage :exec
-with released as (
-    update usage u set memories = u.memories + $1, storage = u.storage + $3, embedded_tokens = u.embedded_tokens + $4
-    where u.tenant_id = $5
-    returning u.tenant_id
-)
-update users set memories = users.memories + $1::bigint
-from released where users.tenant_id = released.tenant_id and users.id = $2 and $1::bigint <> 0
+const requireQuota = `-- name: RequireQuota :exec
+select require_quota($1, $2, $3, $4)
 `
 
-type ReleaseUsageParams struct {
-	Memories int64
-	UserID   int64
-	Storage  int64
-	Embedded int64
+type RequireQuotaParams struct {
 	TenantID string
+	UserID   int64
+	Memories int64
+	Storage  int64
 }
 
-// Subtracts from the usage of the tenant and then of the user, or adds tokens: no quota limits either.
-func (q *Queries) ReleaseUsage(ctx context.Context, arg ReleaseUsageParams) error {
-	_, err := q.db.Exec(ctx, releaseUsage,
-		arg.Memories,
-		arg.UserID,
-		arg.Storage,
-		arg.Embedded,
+// Fails like require_quota. A concurrent writer can use what is left, unless the transaction holds the lock on the usage row.
+func (q *Queries) RequireQuota(ctx context.Context, arg RequireQuotaParams) error {
+	_, err := q.db.Exec(ctx, requireQuota,
 		arg.TenantID,
+		arg.UserID,
+		arg.Memories,
+		arg.Storage,
 	)
 	return err
-}
-
-const reserveUsage = `-- name: ReserveUsage :execrows
-update usage u set memories = u.memories + $1, storage = u.storage + $2,
-    embedded_tokens = u.embedded_tokens + $3
-from quotas q where u.tenant_id = $4 and q.tenant_id = u.tenant_id
-    and (u.memories + $1 <= q.memories or $1::bigint <= 0)
-    and (u.storage + $2 <= q.storage or $2::bigint <= 0)
-`
-
-type ReserveUsageParams struct {
-	Memories int64
-	Storage  int64
-	Embedded int64
-	TenantID string
-}
-
-// Adds to the usage unless that would exceed a quota.
-func (q *Queries) ReserveUsage(ctx context.Context, arg ReserveUsageParams) (int64, error) {
-	result, err := q.db.Exec(ctx, reserveUsage,
-		arg.Memories,
-		arg.Storage,
-		arg.Embedded,
-		arg.TenantID,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const reserveUserMemories = `-- name: ReserveUserMemories :execrows
-update users u set memories = u.memories + $1
-from quotas q where u.tenant_id = $2 and u.id = $3 and q.tenant_id = u.tenant_id
-    and (u.memories + $1 <= q.user_memories or $1::bigint <= 0)
-`
-
-type ReserveUserMemoriesParams struct {
-	Memories int64
-	TenantID string
-	UserID   int64
-}
-
-func (q *Queries) ReserveUserMemories(ctx context.Context, arg ReserveUserMemoriesParams) (int64, error) {
-	result, err := q.db.Exec(ctx, reserveUserMemories, arg.Memories, arg.TenantID, arg.UserID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const usageAndQuota = `-- name: UsageAndQuota :one
-select u.memories, u.storage, q.memories as memories_hard, q.storage as storage_hard, q.user_memories as user_memories_hard,
-    coalesce(x.memories, 0)::bigint as user_memories
-from usage u join quotas q on q.tenant_id = u.tenant_id
-left join users x on x.tenant_id = u.tenant_id and x.id = $1
-where u.tenant_id = $2
-`
-
-type UsageAndQuotaParams struct {
-	UserID   int64
-	TenantID string
-}
-
-type UsageAndQuotaRow struct {
-	Memories         int64
-	Storage          int64
-	MemoriesHard     int64
-	StorageHard      int64
-	UserMemoriesHard int64
-	UserMemories     int64
-}
-
-func (q *Queries) UsageAndQuota(ctx context.Context, arg UsageAndQuotaParams) (UsageAndQuotaRow, error) {
-	row := q.db.QueryRow(ctx, usageAndQuota, arg.UserID, arg.TenantID)
-	var i UsageAndQuotaRow
-	err := row.Scan(
-		&i.Memories,
-		&i.Storage,
-		&i.MemoriesHard,
-		&i.StorageHard,
-		&i.UserMemoriesHard,
-		&i.UserMemories,
-	)
-	return i, err
 }

@@ -179,7 +179,7 @@ const getSession = `-- name: GetSession :one
 select s.hash, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
     case when u.issuer is null then '' else u.email end::text as email, coalesce(u.issuer, '')::text as issuer, s.authenticated_at,
     (case when u.issuer is null then u.name else lower(u.email) end = any(n.administrators))::boolean as administrator,
-    quotas.tenant_id, quotas.memories, quotas.conversations, quotas.storage, quotas.users, quotas.requests_per_minute, quotas.list_tokens, quotas.user_memories, quotas.user_conversations, user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell
+    quotas.tenant_id, quotas.memories, quotas.conversations, quotas.storage, quotas.users, quotas.requests_per_minute, quotas.page_tokens, quotas.user_memories, quotas.user_conversations, user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell
 from sessions s
 join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
     and u.password_hash is not distinct from s.password_hash
@@ -223,7 +223,7 @@ func (q *Queries) GetSession(ctx context.Context, hash []byte) (GetSessionRow, e
 		&i.Quota.Storage,
 		&i.Quota.Users,
 		&i.Quota.RequestsPerMinute,
-		&i.Quota.ListTokens,
+		&i.Quota.PageTokens,
 		&i.Quota.UserMemories,
 		&i.Quota.UserConversations,
 		&i.UserPlacement.TenantID,

@@ -71,7 +71,7 @@ with t as (
 ), u as (
     insert into usage (tenant_id) select id from t
 ), q as (
-    insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
+    insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, page_tokens, user_memories, user_conversations)
     select id, $16, $17, $18, $19, $20, $21, $22, $23 from t
 )
 insert into users (tenant_id, name, email) select id, unnest($1::text[]), unnest($2::text[]) from t
@@ -98,7 +98,7 @@ type CreateTenantParams struct {
 	Storage           int64
 	Users             int64
 	RequestsPerMinute int64
-	ListTokens        int64
+	PageTokens        int64
 	UserMemories      int64
 	UserConversations int64
 }
@@ -127,7 +127,7 @@ func (q *Queries) CreateTenant(ctx context.Context, arg CreateTenantParams) erro
 		arg.Storage,
 		arg.Users,
 		arg.RequestsPerMinute,
-		arg.ListTokens,
+		arg.PageTokens,
 		arg.UserMemories,
 		arg.UserConversations,
 	)
@@ -148,7 +148,7 @@ select t.id from tenants t join quotas q on q.tenant_id = t.id
 where t.resource = $1 and t.state = 'active' and t.namespace_uid is not null
     and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.cell, t.region, t.token_overlap, t.administrators)
         is not distinct from ($2::text, $3::boolean, $4::text, $5::text, $6::text, $7::text, $8::interval, $9::text[])
-    and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
+    and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.page_tokens, q.user_memories, q.user_conversations)
         is not distinct from ($10::bigint, $11::bigint, $12::bigint, $13::bigint,
             $14::bigint, $15::bigint, $16::bigint, $17::bigint)
 `
@@ -168,7 +168,7 @@ type FindUpToDateTenantParams struct {
 	Storage           int64
 	Users             int64
 	RequestsPerMinute int64
-	ListTokens        int64
+	PageTokens        int64
 	UserMemories      int64
 	UserConversations int64
 }
@@ -190,7 +190,7 @@ func (q *Queries) FindUpToDateTenant(ctx context.Context, arg FindUpToDateTenant
 		arg.Storage,
 		arg.Users,
 		arg.RequestsPerMinute,
-		arg.ListTokens,
+		arg.PageTokens,
 		arg.UserMemories,
 		arg.UserConversations,
 	)
@@ -369,14 +369,14 @@ func (q *Queries) RetireTenant(ctx context.Context, arg RetireTenantParams) (Ret
 }
 
 const setQuota = `-- name: SetQuota :execrows
-insert into quotas as q (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
+insert into quotas as q (tenant_id, memories, conversations, storage, users, requests_per_minute, page_tokens, user_memories, user_conversations)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 on conflict (tenant_id) do update set memories = excluded.memories, conversations = excluded.conversations,
     storage = excluded.storage, users = excluded.users, requests_per_minute = excluded.requests_per_minute,
-    list_tokens = excluded.list_tokens, user_memories = excluded.user_memories, user_conversations = excluded.user_conversations
-where (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
+    page_tokens = excluded.page_tokens, user_memories = excluded.user_memories, user_conversations = excluded.user_conversations
+where (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.page_tokens, q.user_memories, q.user_conversations)
     is distinct from (excluded.memories, excluded.conversations, excluded.storage, excluded.users,
-        excluded.requests_per_minute, excluded.list_tokens, excluded.user_memories, excluded.user_conversations)
+        excluded.requests_per_minute, excluded.page_tokens, excluded.user_memories, excluded.user_conversations)
 `
 
 type SetQuotaParams struct {
@@ -386,7 +386,7 @@ type SetQuotaParams struct {
 	Storage           int64
 	Users             int64
 	RequestsPerMinute int64
-	ListTokens        int64
+	PageTokens        int64
 	UserMemories      int64
 	UserConversations int64
 }
@@ -399,7 +399,7 @@ func (q *Queries) SetQuota(ctx context.Context, arg SetQuotaParams) (int64, erro
 		arg.Storage,
 		arg.Users,
 		arg.RequestsPerMinute,
-		arg.ListTokens,
+		arg.PageTokens,
 		arg.UserMemories,
 		arg.UserConversations,
 	)

@@ -22,7 +22,7 @@ with t as (
 )
 select t.hash::bytea as hash, t.generation::bigint as generation, t.id::text as token_id,
     coalesce(extract(epoch from t.expires_at - now()), 0)::float8 as expires_in, n.name as tenant_name, u.name as user_name, n.suspended,
-    quotas.tenant_id, quotas.memories, quotas.conversations, quotas.storage, quotas.users, quotas.requests_per_minute, quotas.list_tokens, quotas.user_memories, quotas.user_conversations, user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell,
+    quotas.tenant_id, quotas.memories, quotas.conversations, quotas.storage, quotas.users, quotas.requests_per_minute, quotas.page_tokens, quotas.user_memories, quotas.user_conversations, user_placements.tenant_id, user_placements.user_id, user_placements.collection, user_placements.partition, user_placements.shared, user_placements.generation_id, user_placements.cell,
     (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale,
     u.kind = 'application' as application, coalesce(a.scopes, t.scopes)::text[] as scopes, coalesce(a.allowed_origins, '{}')::text[] as allowed_origins,
     coalesce(a.requests_per_minute, 0)::bigint as application_requests_per_minute
@@ -71,7 +71,7 @@ func (q *Queries) Identify(ctx context.Context, hash []byte) (IdentifyRow, error
 		&i.Quota.Storage,
 		&i.Quota.Users,
 		&i.Quota.RequestsPerMinute,
-		&i.Quota.ListTokens,
+		&i.Quota.PageTokens,
 		&i.Quota.UserMemories,
 		&i.Quota.UserConversations,
 		&i.UserPlacement.TenantID,

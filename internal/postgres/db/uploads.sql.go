@@ -192,24 +192,6 @@ func (q *Queries) LockUser(ctx context.Context, arg LockUserParams) error {
 	return err
 }
 
-const storageLeft = `-- name: StorageLeft :one
-select (q.storage - u.storage)::bigint as left_over, q.storage as hard, u.storage as used
-from usage u join quotas q on q.tenant_id = u.tenant_id where u.tenant_id = $1
-`
-
-type StorageLeftRow struct {
-	LeftOver int64
-	Hard     int64
-	Used     int64
-}
-
-func (q *Queries) StorageLeft(ctx context.Context, tenantID string) (StorageLeftRow, error) {
-	row := q.db.QueryRow(ctx, storageLeft, tenantID)
-	var i StorageLeftRow
-	err := row.Scan(&i.LeftOver, &i.Hard, &i.Used)
-	return i, err
-}
-
 const uploadBytes = `-- name: UploadBytes :one
 select b.user_bytes::bigint as user_bytes, b.tenant_bytes::bigint as tenant_bytes, b.total_bytes::bigint as total_bytes,
     (q.storage - u.storage)::bigint as storage_left

@@ -97,7 +97,7 @@ create table quotas (
     storage             bigint not null, -- bytes
     users               bigint not null,
     requests_per_minute bigint not null,
-    list_tokens         bigint not null,
+    page_tokens         bigint not null,
     user_memories       bigint not null,
     user_conversations  bigint not null
 );

@@ -32,27 +32,27 @@ from (select unnest(@unit_ids::bigint[]) as id, unnest(@starts::int[]) as span_s
     unnest(@lexicals::text[]) as lexical, unnest(@embeddings::bytea[]) as embedding, unnest(@generations::smallint[]) as generation_id) p;
 
 -- name: CreateMemory :exec
--- Inserts and counts a memory. The transaction holds the lock on the usage row. Fails (SQLSTATE MN001) if a
--- quota would be exceeded, the bucket contains the text or does not exist, or the user is being erased.
+-- Inserts and counts a memory. The transaction holds the lock on the usage row. Fails like require_quota, or with SQLSTATE MN001 if
+-- the bucket contains the text or does not exist, or the user is being erased.
 with allowed as (
-    select from usage u
-    join quotas q on q.tenant_id = u.tenant_id
-    join users x on x.tenant_id = u.tenant_id and x.id = @user_id and not x.purging
-    join buckets b on b.tenant_id = u.tenant_id and b.user_id = x.id and b.id = @bucket_id
-    where u.tenant_id = @tenant_id and u.memories + 1 <= q.memories and u.storage + @storage::bigint <= q.storage and x.memories + 1 <= q.user_memories
+    select from users x
+    join buckets b on b.tenant_id = x.tenant_id and b.user_id = x.id and b.id = @bucket_id
+    where x.tenant_id = @tenant_id and x.id = @user_id and not x.purging
         and not exists (select from memories_with_text(@tenant_id, @user_id, @text::text) m
             where m.bucket_id = @bucket_id
                 and m.agent_id = @agent_id::text and m.run_id = @run_id::text and m.tags = @tags::text[] and m.metadata = @metadata::jsonb)
+), within as (
+    select require_quota(@tenant_id, @user_id, 1, @storage::bigint) from allowed
 ), charged as (
     update usage u set memories = u.memories + 1, storage = u.storage + @storage::bigint, embedded_tokens = u.embedded_tokens + @embedded::bigint
-    from allowed where u.tenant_id = @tenant_id
+    from within where u.tenant_id = @tenant_id
 ), numbered as (
     update users u set memories = u.memories + 1, memory_seq = u.memory_seq + 1
-    from allowed where u.tenant_id = @tenant_id and u.id = @user_id
+    from within where u.tenant_id = @tenant_id and u.id = @user_id
     returning u.memory_seq
 ), counted as (
     update buckets b set memories = b.memories + 1
-    from allowed where b.tenant_id = @tenant_id and b.user_id = @user_id and b.id = @bucket_id
+    from within where b.tenant_id = @tenant_id and b.user_id = @user_id and b.id = @bucket_id
 ), made as (
     insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, agent_id, run_id, tags, metadata, attribute_bytes)
     select @tenant_id, @user_id, @id, numbered.memory_seq, @bucket_id, @text::text, @tokens::int, @source::text,

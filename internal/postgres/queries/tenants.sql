@@ -4,9 +4,9 @@ select t.id from tenants t join quotas q on q.tenant_id = t.id
 where t.resource = @resource and t.state = 'active' and t.namespace_uid is not null
     and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.cell, t.region, t.token_overlap, t.administrators)
         is not distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @cell::text, @region::text, @token_overlap::interval, @administrators::text[])
-    and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
+    and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.page_tokens, q.user_memories, q.user_conversations)
         is not distinct from (@memories::bigint, @conversations::bigint, @storage::bigint, @users::bigint,
-            @requests_per_minute::bigint, @list_tokens::bigint, @user_memories::bigint, @user_conversations::bigint);
+            @requests_per_minute::bigint, @page_tokens::bigint, @user_memories::bigint, @user_conversations::bigint);
 
 -- name: CreateTenant :exec
 -- Inserts the tenant, its usage, quota and users in one round trip, because
@@ -18,8 +18,8 @@ with t as (
 ), u as (
     insert into usage (tenant_id) select id from t
 ), q as (
-    insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
-    select id, @memories, @conversations, @storage, @users, @requests_per_minute, @list_tokens, @user_memories, @user_conversations from t
+    insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, page_tokens, user_memories, user_conversations)
+    select id, @memories, @conversations, @storage, @users, @requests_per_minute, @page_tokens, @user_memories, @user_conversations from t
 )
 insert into users (tenant_id, name, email) select id, unnest(@names::text[]), unnest(@emails::text[]) from t;
 
@@ -32,14 +32,14 @@ where t.id = @id and (t.display_name, t.suspended, t.deletion_policy, t.isolatio
 returning (select o.suspended from tenants o where o.id = t.id) as was_suspended;
 
 -- name: SetQuota :execrows
-insert into quotas as q (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
-values (@tenant_id, @memories, @conversations, @storage, @users, @requests_per_minute, @list_tokens, @user_memories, @user_conversations)
+insert into quotas as q (tenant_id, memories, conversations, storage, users, requests_per_minute, page_tokens, user_memories, user_conversations)
+values (@tenant_id, @memories, @conversations, @storage, @users, @requests_per_minute, @page_tokens, @user_memories, @user_conversations)
 on conflict (tenant_id) do update set memories = excluded.memories, conversations = excluded.conversations,
     storage = excluded.storage, users = excluded.users, requests_per_minute = excluded.requests_per_minute,
-    list_tokens = excluded.list_tokens, user_memories = excluded.user_memories, user_conversations = excluded.user_conversations
-where (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
+    page_tokens = excluded.page_tokens, user_memories = excluded.user_memories, user_conversations = excluded.user_conversations
+where (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.page_tokens, q.user_memories, q.user_conversations)
     is distinct from (excluded.memories, excluded.conversations, excluded.storage, excluded.users,
-        excluded.requests_per_minute, excluded.list_tokens, excluded.user_memories, excluded.user_conversations);
+        excluded.requests_per_minute, excluded.page_tokens, excluded.user_memories, excluded.user_conversations);
 
 -- name: GetUsage :one
 select u.memories, u.conversations, u.blocked, u.storage,

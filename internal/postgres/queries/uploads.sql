@@ -1,7 +1,3 @@
--- name: StorageLeft :one
-select (q.storage - u.storage)::bigint as left_over, q.storage as hard, u.storage as used
-from usage u join quotas q on q.tenant_id = u.tenant_id where u.tenant_id = @tenant_id;
-
 -- name: CountUnfinishedImports :one
 select count(*) from imports where tenant_id = @tenant_id and user_id = @user_id and kind = 'file'
     and status in ('uploading', 'queued', 'running');

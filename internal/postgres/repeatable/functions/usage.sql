@@ -42,3 +42,25 @@ begin
     return new;
 end $$;
 revoke all on function usage_close from public;
+
+-- require_quota fails (SQLSTATE MN002) if that many more memories or bytes of storage exceed a quota. The error names the
+-- quota as its constraint, and its detail is the limit and what is used. Numbers that are not positive exceed none.
+create or replace function require_quota(tenant uuid, owner bigint, more_memories bigint, more_storage bigint)
+returns void language plpgsql as $$
+declare
+    refused record;
+begin
+    select r.resource, r.hard, r.used into refused
+    from usage u join quotas q on q.tenant_id = u.tenant_id left join users x on x.tenant_id = u.tenant_id and x.id = owner
+    cross join lateral (values
+        (1, 'storage', more_storage, u.storage, q.storage),
+        (2, 'memory', more_memories, u.memories, q.memories),
+        (3, 'per-user memory', more_memories, x.memories, q.user_memories)
+    ) r (n, resource, more, used, hard)
+    where u.tenant_id = tenant and r.more > 0 and r.used + r.more > r.hard
+    order by r.n limit 1;
+    if found then
+        raise exception 'quota exceeded' using errcode = 'MN002', constraint = refused.resource, detail = refused.hard || ' ' || refused.used;
+    end if;
+end $$;
+revoke all on function require_quota from public;
