@@ -239,11 +239,12 @@ func (s realStores) application(t *testing.T, name string) string {
 
 // spec returns the spec that tenant applies.
 func (realStores) spec(name string) tenant.Spec {
+	quota := tenant.DefaultQuota()
+	quota.Memories, quota.Conversations, quota.Storage, quota.Users, quota.RequestsPerMinute = 1000, 10, 10<<20, 10, 1000000
 	return tenant.Spec{
 		ID: tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name)), Cluster: "c", Namespace: "test", NamespaceUID: "n", Name: name,
 		DeletionPolicy: tenant.Delete, Isolation: tenant.Partition,
-		Quota: tenant.Quota{Memories: 1000, Conversations: 10, Storage: 10 << 20, Users: 10, RequestsPerMinute: 1000000, PageTokens: 25000,
-			UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit},
+		Quota:        quota,
 		Users:        []tenant.UserSpec{{Name: "alice"}, {Name: "bob"}, {Name: "carol"}, {Name: "dave"}},
 		Applications: []tenant.ApplicationSpec{{Name: "web", Scopes: []string{"read", "write"}, RequestsPerMinute: tenant.NoLimit}},
 	}

@@ -8,64 +8,42 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// noMaximum is the Config.Maximum that limits nothing.
-var noMaximum = tenant.Quota{
-	Memories: tenant.NoLimit, Conversations: tenant.NoLimit, Storage: tenant.NoLimit, Users: tenant.NoLimit,
-	RequestsPerMinute: tenant.NoLimit, PageTokens: tenant.NoLimit,
-	UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit,
-}
-
-// bound is the highest value of a quota.
-type bound struct {
-	field   string
-	value   *int64
-	maximum int64
-	format  func(int64) string
-}
-
 // limit lowers each value of the quota to the platform's maximum and describes the changes.
-func limit(quota *tenant.Quota, maximum tenant.Quota) []string {
-	return lower([]bound{
-		{"memories", &quota.Memories, maximum.Memories, count},
-		{"conversations", &quota.Conversations, maximum.Conversations, count},
-		{"storage", &quota.Storage, maximum.Storage, size},
-		{"users", &quota.Users, maximum.Users, count},
-		{"requestsPerMinute", &quota.RequestsPerMinute, maximum.RequestsPerMinute, count},
-		{"pageTokens", &quota.PageTokens, maximum.PageTokens, count},
-	})
+func limit(quota *tenant.Quota, maximum tenant.Quota) (lowered []string) {
+	for _, r := range tenant.Resources {
+		lowered = lower(lowered, r, r.Limit(quota), *r.Limit(&maximum))
+	}
+	return lowered
 }
 
 // limitPerUser lowers the quota of a single user to the tenant's and describes the changes.
 // The validation of the Tenant compares them only if both are set.
-func limitPerUser(quota *tenant.Quota) []string {
-	var set []bound
-	for _, b := range []bound{
-		{"perUser.memories", &quota.UserMemories, quota.Memories, count},
-		{"perUser.conversations", &quota.UserConversations, quota.Conversations, count},
-	} {
-		if *b.value != tenant.NoLimit {
-			set = append(set, b)
-		}
-	}
-	return lower(set)
-}
-
-// lower lowers each value to its bound and describes the changes.
-func lower(bounds []bound) (lowered []string) {
-	for _, b := range bounds {
-		if *b.value > b.maximum {
-			lowered = append(lowered, fmt.Sprintf("%s %s instead of %s", b.field, b.format(b.maximum), b.format(*b.value)))
-			*b.value = b.maximum
+func limitPerUser(quota *tenant.Quota) (lowered []string) {
+	for _, r := range tenant.Resources {
+		if r.Whole != nil && *r.Limit(quota) != tenant.NoLimit {
+			lowered = lower(lowered, r, r.Limit(quota), *r.Whole(quota))
 		}
 	}
 	return lowered
 }
 
-func count(n int64) string { return fmt.Sprint(n) }
+// lower lowers a value to its maximum and appends a description of the change.
+func lower(lowered []string, r tenant.Resource, value *int64, maximum int64) []string {
+	if *value <= maximum {
+		return lowered
+	}
+	lowered = append(lowered, fmt.Sprintf("%s %s instead of %s", r.Name, amount(r, maximum), amount(r, *value)))
+	*value = maximum
+	return lowered
+}
 
-func size(bytes int64) string {
-	q := quantity(bytes)
-	return q.String()
+// amount returns a value of a quota as in spec.quota.
+func amount(r tenant.Resource, n int64) string {
+	if r.Bytes {
+		q := quantity(n)
+		return q.String()
+	}
+	return fmt.Sprint(n)
 }
 
 // setQuotaLimited reports the quotas that the platform's maximum lowered, and those of a

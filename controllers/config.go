@@ -24,7 +24,7 @@ type Config struct {
 	// must select each Tenant at most once. Default: all.
 	Selector labels.Selector
 	// Defaults are the quotas of a Tenant that does not set them. Default:
-	// DefaultQuota.
+	// tenant.DefaultQuota.
 	Defaults tenant.Quota
 	// Maximum limits what a Tenant may set, field by field. Default: no limits.
 	Maximum tenant.Quota
@@ -84,13 +84,6 @@ type Config struct {
 	Now func() time.Time
 }
 
-// DefaultQuota is the quota of a Tenant that sets none, unless Config.Defaults
-// does.
-var DefaultQuota = tenant.Quota{
-	Memories: 10_000, Conversations: 500, Storage: 10 << 30, Users: 50, RequestsPerMinute: 600,
-	PageTokens: 25_000, UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit,
-}
-
 func (c Config) withDefaults() Config {
 	if c.Selector == nil {
 		c.Selector = labels.Everything()
@@ -99,10 +92,10 @@ func (c Config) withDefaults() Config {
 		c.CellsSelector = labels.Everything()
 	}
 	if c.Defaults == (tenant.Quota{}) {
-		c.Defaults = DefaultQuota
+		c.Defaults = tenant.DefaultQuota()
 	}
 	if c.Maximum == (tenant.Quota{}) {
-		c.Maximum = noMaximum
+		c.Maximum = tenant.Unlimited()
 	}
 	c.Resync = durationOr(c.Resync, 15*time.Minute)
 	c.CheckIndex = durationOr(c.CheckIndex, time.Minute)

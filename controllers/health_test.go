@@ -348,7 +348,7 @@ func (e *env) arrangeUpdate(t *testing.T, change func(*v1alpha1.Tenant)) {
 // arrangeMaximum lowers the platform's maximum.
 func (e *env) arrangeMaximum(t *testing.T, lower func(*tenant.Quota)) {
 	t.Helper()
-	maximum := controllers.DefaultQuota
+	maximum := tenant.DefaultQuota()
 	lower(&maximum)
 	e.use(t, controllers.Config{Maximum: maximum})
 }

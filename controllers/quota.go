@@ -61,13 +61,17 @@ func (r *TenantReconciler) refreshUsage(ctx context.Context, p *pass) error {
 }
 
 func usageStatus(used tenant.Usage, hard tenant.Quota) *v1alpha1.TenantUsage {
-	return &v1alpha1.TenantUsage{
-		Memories:      v1alpha1.CountUsage{Used: used.Memories, Hard: hard.Memories},
-		Conversations: v1alpha1.CountUsage{Used: used.Conversations, Hard: hard.Conversations},
-		Users:         v1alpha1.CountUsage{Used: used.Users, Hard: hard.Users},
-		Storage:       v1alpha1.StorageUsage{Used: quantity(roundDown(used.Storage)), Hard: quantity(hard.Storage)},
-		Blocked:       used.Blocked,
+	out := &v1alpha1.TenantUsage{
+		Storage: v1alpha1.StorageUsage{Used: quantity(roundDown(used.Storage)), Hard: quantity(hard.Storage)},
+		Blocked: used.Blocked,
 	}
+	counts := out.Counts()
+	for _, r := range tenant.Resources {
+		if count, ok := counts[r.Name]; ok {
+			*count = v1alpha1.CountUsage{Used: r.Used(&used), Hard: *r.Limit(&hard)}
+		}
+	}
+	return out
 }
 
 func quantity(bytes int64) resource.Quantity {
@@ -115,20 +119,11 @@ func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 }
 
 func (r *TenantReconciler) quota(t *v1alpha1.Tenant) tenant.Quota {
-	quota, q := r.config.Defaults, t.Spec.Quota
+	quota, limits := r.config.Defaults, t.Spec.Quota.Limits()
 	// Listed users are explicit, and a default must not refuse them.
 	quota.Users = max(quota.Users, int64(len(t.Spec.Users)))
-	setIfPresent(&quota.Memories, q.Memories)
-	setIfPresent(&quota.Conversations, q.Conversations)
-	setIfPresent(&quota.Users, q.Users)
-	setIfPresent(&quota.RequestsPerMinute, q.RequestsPerMinute)
-	setIfPresent(&quota.PageTokens, q.PageTokens)
-	if q.Storage != nil {
-		quota.Storage = q.Storage.Value()
-	}
-	if q.PerUser != nil {
-		setIfPresent(&quota.UserMemories, q.PerUser.Memories)
-		setIfPresent(&quota.UserConversations, q.PerUser.Conversations)
+	for _, q := range tenant.Resources {
+		setIfPresent(q.Limit(&quota), limits[q.Name])
 	}
 	return quota
 }

@@ -154,7 +154,7 @@ func TestPrinterColumns(t *testing.T) {
 func TestListedUsersBeyondTheDefault(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	defaults := controllers.DefaultQuota
+	defaults := tenant.DefaultQuota()
 	defaults.Users = 1
 	e.use(t, controllers.Config{Defaults: defaults})
 	tn := e.expectReady(t, e.newTenant("alice", "bob"))

@@ -124,7 +124,7 @@ func TestWithdrawnDomainKeepsTheData(t *testing.T) {
 // maximum, in the database that enforces it.
 func TestMaximumQuota(t *testing.T) {
 	t.Parallel()
-	maximum := controllers.DefaultQuota
+	maximum := tenant.DefaultQuota()
 	maximum.Storage, maximum.Memories = 1<<40, 1_000_000
 	e := setupTrust(t, controllers.Config{Maximum: maximum})
 	tn := e.newTenant("alice")
@@ -158,8 +158,8 @@ func TestMaximumPerUser(t *testing.T) {
 	e.expectCondition(t, v1alpha1.QuotaLimited, metav1.ConditionTrue, v1alpha1.ReasonAboveMaximum,
 		"spec.quota.perUser exceeds the tenant's quota; the tenant's quota is used instead: perUser.memories 10000 instead of 20000;")
 	spec, _ := e.store.spec(e.id(t))
-	expectEqual(t, "memories of a user", spec.Quota.UserMemories, controllers.DefaultQuota.Memories)
-	expectEqual(t, "conversations of a user", spec.Quota.UserConversations, controllers.DefaultQuota.Conversations)
+	expectEqual(t, "memories of a user", spec.Quota.UserMemories, tenant.DefaultQuota().Memories)
+	expectEqual(t, "conversations of a user", spec.Quota.UserConversations, tenant.DefaultQuota().Conversations)
 	e.expectNoWrites(t)
 
 	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Quota.Memories = new(int64(30_000)) })
@@ -169,7 +169,7 @@ func TestMaximumPerUser(t *testing.T) {
 	expectEqual(t, "memories of a user", spec.Quota.UserMemories, 20_000)
 
 	// A maximum that lowers the tenant's quota lowers that of a user as well.
-	maximum := controllers.DefaultQuota
+	maximum := tenant.DefaultQuota()
 	maximum.Memories = 5
 	e.use(t, controllers.Config{Maximum: maximum})
 	e.expectReconciled(t)
@@ -182,7 +182,7 @@ func TestMaximumPerUser(t *testing.T) {
 // takes it from nobody.
 func TestMaximumUsers(t *testing.T) {
 	t.Parallel()
-	maximum := controllers.DefaultQuota
+	maximum := tenant.DefaultQuota()
 	maximum.Users = 2
 	e := setupTrust(t, controllers.Config{Maximum: maximum})
 	e.mustCreate(t, e.newTenant("alice", "bob", "carol"))

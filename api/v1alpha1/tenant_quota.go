@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/api/resource"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // TenantQuota limits what a tenant may store. 0 allows none.
 //
@@ -65,6 +68,25 @@ type TenantQuota struct {
 	PerUser *UserQuota `json:"perUser,omitempty"`
 }
 
+// Limits returns the quotas by name: the path of the field. A quota that is not set is nil.
+func (q TenantQuota) Limits() map[string]*int64 {
+	limits := map[string]*int64{
+		"memories":          q.Memories,
+		"conversations":     q.Conversations,
+		"users":             q.Users,
+		"requestsPerMinute": q.RequestsPerMinute,
+		"pageTokens":        q.PageTokens,
+	}
+	if q.Storage != nil {
+		limits["storage"] = new(q.Storage.Value())
+	}
+	if q.PerUser != nil {
+		limits["perUser.memories"] = q.PerUser.Memories
+		limits["perUser.conversations"] = q.PerUser.Conversations
+	}
+	return limits
+}
+
 // UserQuota limits what a single user may store. An absent field sets no limit;
 // 0 allows none.
 type UserQuota struct {
@@ -81,4 +103,47 @@ type UserQuota struct {
 	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	Conversations *int64 `json:"conversations,omitempty"`
+}
+
+// TenantUsage is a tenant's usage of each quota.
+type TenantUsage struct {
+	// memories is the usage of quota.memories.
+	Memories CountUsage `json:"memories"`
+	// conversations is the usage of quota.conversations; only active
+	// conversations count.
+	Conversations CountUsage `json:"conversations"`
+	// storage is the usage of quota.storage. The used size is rounded down to two
+	// significant digits or better.
+	Storage StorageUsage `json:"storage"`
+	// users is the usage of quota.users: listed users, users of spec.oidc and users of
+	// applications.
+	Users CountUsage `json:"users"`
+	// blocked is the number of conversations over quota. They are stored but not
+	// searched.
+	Blocked int64 `json:"blocked"`
+	// changedAt is the time at which the operator last observed a change of any
+	// of these values.
+	// +optional
+	ChangedAt metav1.Time `json:"changedAt,omitzero"`
+}
+
+// Counts returns the usage of each quota that counts objects, by the name of the quota.
+func (u *TenantUsage) Counts() map[string]*CountUsage {
+	return map[string]*CountUsage{"memories": &u.Memories, "conversations": &u.Conversations, "users": &u.Users}
+}
+
+// CountUsage is the usage of a quota that counts objects.
+type CountUsage struct {
+	// used is the current number.
+	Used int64 `json:"used"`
+	// hard is the quota.
+	Hard int64 `json:"hard"`
+}
+
+// StorageUsage is the usage of a quota in bytes.
+type StorageUsage struct {
+	// used is the current size.
+	Used resource.Quantity `json:"used"`
+	// hard is the quota.
+	Hard resource.Quantity `json:"hard"`
 }

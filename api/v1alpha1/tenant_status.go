@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -157,44 +156,6 @@ type TenantPurge struct {
 	// is dropped.
 	// +optional
 	Partition bool `json:"partition,omitempty"`
-}
-
-// TenantUsage is a tenant's usage of each quota.
-type TenantUsage struct {
-	// memories is the usage of quota.memories.
-	Memories CountUsage `json:"memories"`
-	// conversations is the usage of quota.conversations; only active
-	// conversations count.
-	Conversations CountUsage `json:"conversations"`
-	// storage is the usage of quota.storage. The used size is rounded down to two
-	// significant digits or better.
-	Storage StorageUsage `json:"storage"`
-	// users is the usage of quota.users: listed users, users of spec.oidc and users of
-	// applications.
-	Users CountUsage `json:"users"`
-	// blocked is the number of conversations over quota. They are stored but not
-	// searched.
-	Blocked int64 `json:"blocked"`
-	// changedAt is the time at which the operator last observed a change of any
-	// of these values.
-	// +optional
-	ChangedAt metav1.Time `json:"changedAt,omitzero"`
-}
-
-// CountUsage is the usage of a quota that counts objects.
-type CountUsage struct {
-	// used is the current number.
-	Used int64 `json:"used"`
-	// hard is the quota.
-	Hard int64 `json:"hard"`
-}
-
-// StorageUsage is the usage of a quota in bytes.
-type StorageUsage struct {
-	// used is the current size.
-	Used resource.Quantity `json:"used"`
-	// hard is the quota.
-	Hard resource.Quantity `json:"hard"`
 }
 
 // UserCounts counts the users of spec.users.

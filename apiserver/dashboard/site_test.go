@@ -201,9 +201,10 @@ func (s *site) newTenant(t *testing.T, change func(*tenant.Spec), names ...strin
 	spec := tenant.Spec{
 		ID: tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", s.tenants)), Cluster: "c", Namespace: "default", NamespaceUID: "n",
 		Name: fmt.Sprintf("acme%d", s.tenants), DisplayName: "Acme", DeletionPolicy: tenant.Retain, Isolation: tenant.Partition,
-		Quota: tenant.Quota{Memories: 1000, Conversations: 50, Storage: 64 << 20, Users: 10, RequestsPerMinute: 100000,
-			PageTokens: 25000, UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit},
+		Quota: tenant.DefaultQuota(),
 	}
+	spec.Quota.Memories, spec.Quota.Conversations, spec.Quota.Storage = 1000, 50, 64<<20
+	spec.Quota.Users, spec.Quota.RequestsPerMinute = 10, 100000
 	for _, name := range names {
 		spec.Users = append(spec.Users, tenant.UserSpec{Name: name})
 	}

@@ -32,16 +32,21 @@ func newBar(id string, name message, used, hard int64) bar {
 	return bar{ID: id, Name: name, Used: used, Hard: hard, Value: min(used, max(hard, 1)), Max: max(hard, 1), Full: used >= hard}
 }
 
-// bars returns the usage of the tenant's quotas: memories, conversations, storage and users.
+// bars returns the usage of the tenant's quotas that are counted: memories, conversations, storage and users.
 func bars(held tenant.Holdings, q tenant.Quota) []bar {
-	storage := newBar("storage", msg("Storage"), held.Tenant.Storage, q.Storage)
-	storage.Bytes = true
-	return []bar{
-		newBar("memories", msg("Memories"), held.Tenant.Memories, q.Memories),
-		newBar("conversations", msg("Conversations"), held.Tenant.Conversations, q.Conversations),
-		storage,
-		newBar("users", msg("Users"), held.Tenant.Users, q.Users),
+	names := map[string]message{
+		"memories": msg("Memories"), "conversations": msg("Conversations"), "storage": msg("Storage"), "users": msg("Users"),
 	}
+	var out []bar
+	for _, r := range tenant.Resources {
+		if r.Used == nil {
+			continue
+		}
+		b := newBar(r.Name, names[r.Name], r.Used(&held.Tenant), *r.Limit(&q))
+		b.Bytes = r.Bytes
+		out = append(out, b)
+	}
+	return out
 }
 
 // organization returns the name of the user's tenant.

@@ -128,14 +128,13 @@ func (c *devCommand) prepareUser(ctx context.Context, server *serveCommand, log 
 
 // devTenant returns the tenant, with quotas that nobody reaches by hand.
 func devTenant() tenant.Spec {
+	quota := tenant.MaximumQuota()
+	quota.Storage, quota.Users, quota.PageTokens = 100<<30, 1, tenant.DefaultQuota().PageTokens
 	return tenant.Spec{
 		ID: "00000000-0000-4000-8000-000000000001", Cluster: "dev", Namespace: "default", NamespaceUID: "default", Name: "acme", DisplayName: "Acme",
 		DeletionPolicy: tenant.Retain, Isolation: tenant.Partition,
 		Users: []tenant.UserSpec{{Name: devUser}},
-		Quota: tenant.Quota{
-			Memories: 1_000_000, Conversations: 100_000, Storage: 100 << 30, Users: 1, RequestsPerMinute: 1_000_000, PageTokens: 25_000,
-			UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit,
-		},
+		Quota: quota,
 	}
 }
 

@@ -5,13 +5,16 @@ package main
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// defaultQuotaFlags are the quotas of a Tenant that does not set them.
+// defaultQuotaFlags are the quotas of a Tenant that does not set them. Their defaults are those of tenant.Resources.
 type defaultQuotaFlags struct {
 	Memories          int64  `env:"MEMORIES" default:"10000" help:"Default quota.memories of a Tenant."`
 	Conversations     int64  `env:"CONVERSATIONS" default:"500" help:"Default quota.conversations of a Tenant."`
@@ -21,7 +24,7 @@ type defaultQuotaFlags struct {
 	PageTokens        int64  `env:"PAGE_TOKENS" default:"25000" help:"Default quota.pageTokens of a Tenant."`
 }
 
-// maxQuotaFlags limit the quotas that a Tenant can set.
+// maxQuotaFlags limit the quotas that a Tenant can set. Their defaults are those of tenant.Resources.
 type maxQuotaFlags struct {
 	Memories          int64  `env:"MEMORIES" default:"1000000" help:"Maximum quota.memories of a Tenant."`
 	Conversations     int64  `env:"CONVERSATIONS" default:"100000" help:"Maximum quota.conversations of a Tenant."`
@@ -44,60 +47,45 @@ func (f maxQuotaFlags) Validate() error {
 }
 
 func (f defaultQuotaFlags) quota() (tenant.Quota, error) {
-	return quotaValues(f).quota("default-quota")
+	return quotaOf("default-quota", reflect.ValueOf(f))
 }
 
-func (f maxQuotaFlags) quota() (tenant.Quota, error) { return quotaValues(f).quota("max-quota") }
+func (f maxQuotaFlags) quota() (tenant.Quota, error) { return quotaOf("max-quota", reflect.ValueOf(f)) }
 
-// quotaValues are the values of defaultQuotaFlags or maxQuotaFlags.
-type quotaValues struct {
-	Memories          int64
-	Conversations     int64
-	Storage           string
-	Users             int64
-	RequestsPerMinute int64
-	PageTokens        int64
-}
-
-func (f quotaValues) quota(prefix string) (tenant.Quota, error) {
-	q := tenant.Quota{
-		Memories: f.Memories, Conversations: f.Conversations, Users: f.Users,
-		RequestsPerMinute: f.RequestsPerMinute, PageTokens: f.PageTokens,
-		UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit,
-	}
+// quotaOf returns the quota in flags, whose fields are named like the resources.
+func quotaOf(prefix string, flags reflect.Value) (tenant.Quota, error) {
+	q := tenant.Unlimited()
 	var errs []error
-	for _, flag := range []struct {
-		name  string
-		value int64
-	}{
-		{"memories", f.Memories}, {"conversations", f.Conversations}, {"users", f.Users},
-		{"requests-per-minute", f.RequestsPerMinute}, {"page-tokens", f.PageTokens},
-	} {
-		if flag.value < 0 || flag.value > tenant.NoLimit {
-			errs = append(errs, fmt.Errorf("--%s-%s must be from 0 to %d", prefix, flag.name, tenant.NoLimit))
+	for _, r := range tenant.Resources {
+		if r.Whole != nil {
+			continue
+		}
+		value := r.Limit(&q)
+		if field := flags.FieldByName(strings.ToUpper(r.Name[:1]) + r.Name[1:]); r.Bytes {
+			size, err := resource.ParseQuantity(field.String())
+			if *value = size.Value(); err != nil || size.Sign() < 0 || size.CmpInt64(tenant.NoLimit) > 0 || size.CmpInt64(*value) != 0 {
+				errs = append(errs, fmt.Errorf("--%s-%s must be a whole number of bytes from 0 to 8Pi, for example 10Gi", prefix, flagName(r)))
+			}
+		} else if *value = field.Int(); *value < 0 || *value > tenant.NoLimit {
+			errs = append(errs, fmt.Errorf("--%s-%s must be from 0 to %d", prefix, flagName(r), tenant.NoLimit))
 		}
 	}
-	storage, err := resource.ParseQuantity(f.Storage)
-	if err != nil || storage.Sign() < 0 || storage.CmpInt64(tenant.NoLimit) > 0 || storage.CmpInt64(storage.Value()) != 0 {
-		errs = append(errs, fmt.Errorf("--%s-storage must be a whole number of bytes from 0 to 8Pi, for example 10Gi", prefix))
-	}
-	q.Storage = storage.Value()
 	return q, errors.Join(errs...)
+}
+
+var upperCase = regexp.MustCompile("[A-Z]")
+
+// flagName returns the end of the names of the flags of a resource.
+func flagName(r tenant.Resource) string {
+	return strings.ToLower(upperCase.ReplaceAllString(r.Name, "-$0"))
 }
 
 // checkDefaults reports defaults that exceed the maximum.
 func checkDefaults(defaults, maximum tenant.Quota) error {
 	var errs []error
-	for _, flag := range []struct {
-		name           string
-		value, maximum int64
-	}{
-		{"memories", defaults.Memories, maximum.Memories}, {"conversations", defaults.Conversations, maximum.Conversations},
-		{"storage", defaults.Storage, maximum.Storage}, {"users", defaults.Users, maximum.Users},
-		{"requests-per-minute", defaults.RequestsPerMinute, maximum.RequestsPerMinute}, {"page-tokens", defaults.PageTokens, maximum.PageTokens},
-	} {
-		if flag.value > flag.maximum {
-			errs = append(errs, fmt.Errorf("--default-quota-%[1]s (%[2]d) must not exceed --max-quota-%[1]s (%[3]d)", flag.name, flag.value, flag.maximum))
+	for _, r := range tenant.Resources {
+		if value, most := *r.Limit(&defaults), *r.Limit(&maximum); value > most {
+			errs = append(errs, fmt.Errorf("--default-quota-%[1]s (%[2]d) must not exceed --max-quota-%[1]s (%[3]d)", flagName(r), value, most))
 		}
 	}
 	return errors.Join(errs...)

@@ -11,6 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // telemetryFlags configure metrics and traces.
@@ -91,16 +92,13 @@ func (f telemetryFlags) storeStats(s postgres.Stats) telemetry.StoreStats {
 		if f.MetricsTenantNames {
 			label = t.Namespace + "/" + t.Name
 		}
-		out.Tenants = append(out.Tenants, telemetry.TenantStats{
-			Tenant:  label,
-			Blocked: t.Usage.Blocked,
-			Used: map[string]int64{
-				"memories": t.Usage.Memories, "conversations": t.Usage.Conversations, "storage": t.Usage.Storage, "users": t.Usage.Users,
-			},
-			Hard: map[string]int64{
-				"memories": t.Hard.Memories, "conversations": t.Hard.Conversations, "storage": t.Hard.Storage, "users": t.Hard.Users,
-			},
-		})
+		stats := telemetry.TenantStats{Tenant: label, Blocked: t.Usage.Blocked, Used: map[string]int64{}, Hard: map[string]int64{}}
+		for _, r := range tenant.Resources {
+			if r.Used != nil {
+				stats.Used[r.Name], stats.Hard[r.Name] = r.Used(&t.Usage), *r.Limit(&t.Hard)
+			}
+		}
+		out.Tenants = append(out.Tenants, stats)
 	}
 	return out
 }

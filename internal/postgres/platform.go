@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -121,11 +122,30 @@ const overview = `with waiting as (
 )
 `
 
+// usageColumns are the columns of countedFields.
+const usageColumns = `memories, conversations, blocked, storage, users::bigint, memories_hard, conversations_hard, storage_hard, users_hard`
+
+func countedFields(used *tenant.Usage, hard *tenant.Quota) []any {
+	return []any{
+		&used.Memories, &used.Conversations, &used.Blocked, &used.Storage, &used.Users,
+		&hard.Memories, &hard.Conversations, &hard.Storage, &hard.Users,
+	}
+}
+
+// overviewUsage reads the tenants with the highest relative usage, highest first.
+const overviewUsage = overview + `select id::text, namespace, name, ` + usageColumns + ` from measured where not retained
+order by share desc, namespace, name limit $5`
+
+// thresholds are the parameters of overview.
+func thresholds() []any {
+	return []any{(indexing.SyncArgs{}).Kind(), maxIndexLag.Seconds(), maxDriftedSweeps, nearQuota}
+}
+
 const overviewTotals = overview + `select count(*), count(*) filter (where near_quota), count(*) filter (where unhealthy),
 	count(*) filter (where retained), coalesce(sum(changes), 0)::bigint, coalesce(max(lag), 0)::float8 from judged`
 
 const overviewPage = overview + `select id::text, namespace, name, display_name, suspended, retained, near_quota, unhealthy,
-	memories, conversations, blocked, storage, users::bigint, memories_hard, conversations_hard, storage_hard, users_hard,
+	` + usageColumns + `,
 	changes::bigint, lag, lagging, unplaced, drifted, webhooks::bigint
 from judged
 where case $5 when 'near-quota' then near_quota when 'unhealthy' then unhealthy when 'retained' then retained else true end
@@ -137,16 +157,15 @@ limit $8 offset $9`
 // data.
 func (d *DB) Overview(ctx context.Context, f tenant.OverviewFilter) (tenant.Overview, error) {
 	var o tenant.Overview
-	thresholds := []any{(indexing.SyncArgs{}).Kind(), maxIndexLag.Seconds(), maxDriftedSweeps, nearQuota}
 	err := d.inTx(ctx, func(tx pgx.Tx, _ *db.Queries) error {
 		o = tenant.Overview{}
 		var lag float64
-		err := tx.QueryRow(ctx, overviewTotals, thresholds...).Scan(&o.All, &o.NearQuota, &o.Unhealthy, &o.Retained, &o.Changes, &lag)
+		err := tx.QueryRow(ctx, overviewTotals, thresholds()...).Scan(&o.All, &o.NearQuota, &o.Unhealthy, &o.Retained, &o.Changes, &lag)
 		if err != nil {
 			return err
 		}
 		o.IndexLag = time.Duration(lag * float64(time.Second))
-		rows, err := tx.Query(ctx, overviewPage, append(thresholds, string(f.Group), f.Name, string(f.Order), f.Limit+1, f.Offset)...)
+		rows, err := tx.Query(ctx, overviewPage, append(thresholds(), string(f.Group), f.Name, string(f.Order), f.Limit+1, f.Offset)...)
 		if err != nil {
 			return err
 		}
@@ -164,10 +183,11 @@ func (d *DB) Overview(ctx context.Context, f tenant.OverviewFilter) (tenant.Over
 
 func scanOverviewTenant(row pgx.CollectableRow) (t tenant.OverviewTenant, err error) {
 	var lag float64
-	err = row.Scan(&t.ID, &t.Namespace, &t.Name, &t.DisplayName, &t.Suspended, &t.Retained, &t.NearQuota, &t.Unhealthy,
-		&t.Usage.Memories, &t.Usage.Conversations, &t.Usage.Blocked, &t.Usage.Storage, &t.Usage.Users,
-		&t.Hard.Memories, &t.Hard.Conversations, &t.Hard.Storage, &t.Hard.Users,
-		&t.Changes, &lag, &t.Lagging, &t.Unplaced, &t.DriftedSweeps, &t.FailingWebhooks)
+	err = row.Scan(slices.Concat(
+		[]any{&t.ID, &t.Namespace, &t.Name, &t.DisplayName, &t.Suspended, &t.Retained, &t.NearQuota, &t.Unhealthy},
+		countedFields(&t.Usage, &t.Hard),
+		[]any{&t.Changes, &lag, &t.Lagging, &t.Unplaced, &t.DriftedSweeps, &t.FailingWebhooks},
+	)...)
 	t.IndexLag = time.Duration(lag * float64(time.Second))
 	return t, err
 }

@@ -104,9 +104,7 @@ func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 			return fmt.Errorf("count failing webhooks: %w", err)
 		}
 		s.Webhooks = WebhookStats(webhooks)
-		tenants, err := q.TenantStats(ctx, int64(most))
-		s.Tenants = collect(tenants, toTenantStats)
-		if err != nil {
+		if s.Tenants, err = readTenantStats(ctx, tx, most); err != nil {
 			return fmt.Errorf("read usage: %w", err)
 		}
 		return nil
@@ -127,12 +125,15 @@ func readJobStats(ctx context.Context, tx pgx.Tx) ([]JobStats, error) {
 	})
 }
 
-func toTenantStats(t db.TenantStatsRow) TenantStats {
-	return TenantStats{
-		ID: tenant.ID(t.ID), Namespace: t.Namespace, Name: t.Name,
-		Usage: tenant.Usage{Memories: t.Memories, Conversations: t.Conversations, Blocked: t.Blocked, Storage: t.Storage, Users: t.Users},
-		Hard:  tenant.Quota{Memories: t.MemoriesHard, Conversations: t.ConversationsHard, Storage: t.StorageHard, Users: t.UsersHard},
+func readTenantStats(ctx context.Context, tx pgx.Tx, most int) ([]TenantStats, error) {
+	rows, err := tx.Query(ctx, overviewUsage, append(thresholds(), most)...)
+	if err != nil {
+		return nil, err
 	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t TenantStats, err error) {
+		err = row.Scan(append([]any{&t.ID, &t.Namespace, &t.Name}, countedFields(&t.Usage, &t.Hard)...)...)
+		return t, err
+	})
 }
 
 // PoolStats describes the connection pool of this process.

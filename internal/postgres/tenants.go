@@ -78,35 +78,41 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 // once a minute.
 func (d *DB) isUpToDate(ctx context.Context, spec tenant.Spec) (tenant.Tenant, bool, error) {
 	q := db.New(d.pool)
-	ids, err := q.FindUpToDateTenant(ctx, db.FindUpToDateTenantParams{
+	found, err := q.FindUpToDateTenant(ctx, db.FindUpToDateTenantParams{
 		Resource: string(spec.ID), DisplayName: spec.DisplayName, Suspended: spec.Suspended,
 		DeletionPolicy: string(spec.DeletionPolicy), Isolation: string(spec.Isolation), TokenOverlap: interval(spec.TokenOverlap),
 		Cell: spec.Placement.Cell, Region: spec.Placement.Region,
 		Administrators: sorted(spec.Administrators),
-		Memories:       spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
-		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, PageTokens: spec.Quota.PageTokens,
-		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
 	})
-	if err != nil || len(ids) == 0 {
+	if err != nil || len(found) == 0 || quotaOf(found[0].Quota) != spec.Quota {
 		return tenant.Tenant{}, false, err
 	}
-	out, err := readTenant(ctx, q, ids[0], spec)
+	id := found[0].ID
+	out, err := readTenant(ctx, q, id, spec)
 	if err != nil {
 		return tenant.Tenant{}, false, err
 	}
 	if !equalUsers(spec, out.Users) {
 		return out, false, nil
 	}
-	applications, err := q.ListApplications(ctx, ids[0])
+	applications, err := q.ListApplications(ctx, id)
 	if err != nil || !equalApplications(spec, applications) {
 		return out, false, err
 	}
-	domains, err := q.ListDomains(ctx, ids[0])
+	domains, err := q.ListDomains(ctx, id)
 	if err != nil || !equalDomains(spec.OIDC, domains) {
 		return out, false, err
 	}
-	removed, err := q.ListRemoved(ctx, ids[0])
+	removed, err := q.ListRemoved(ctx, id)
 	return out, equalRemoved(spec.OIDC, removed), err
+}
+
+func quotaOf(q db.Quota) tenant.Quota {
+	return tenant.Quota{
+		Memories: q.Memories, Conversations: q.Conversations, Storage: q.Storage, Users: q.Users,
+		RequestsPerMinute: q.RequestsPerMinute, PageTokens: q.PageTokens,
+		UserMemories: q.UserMemories, UserConversations: q.UserConversations,
+	}
 }
 
 // equalUsers reports whether the stored users are those of the spec, except for

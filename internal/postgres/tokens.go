@@ -132,12 +132,7 @@ func identityOf(q db.Quota, p db.UserPlacement, tenantName, userName string) ten
 	return tenant.Identity{
 		Scope:      tenant.Scope{Tenant: tenant.ID(p.TenantID), User: tenant.UserID(p.UserID)},
 		TenantName: tenantName, UserName: userName,
-		Quota: tenant.Quota{
-			Memories: q.Memories, Conversations: q.Conversations, Storage: q.Storage, Users: q.Users,
-			RequestsPerMinute: q.RequestsPerMinute, PageTokens: q.PageTokens,
-			UserMemories: q.UserMemories, UserConversations: q.UserConversations,
-		},
-		Placement: locationOf(p), Generation: placement.GenerationID(p.GenerationID),
+		Quota: quotaOf(q), Placement: locationOf(p), Generation: placement.GenerationID(p.GenerationID),
 	}
 }
 

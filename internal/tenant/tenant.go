@@ -38,30 +38,6 @@ func (i Isolation) Kind() placement.Kind {
 	return placement.Own
 }
 
-// Quota limits the usage of a tenant. 0 allows nothing.
-type Quota struct {
-	Memories          int64
-	Conversations     int64 // active ones
-	Storage           int64 // bytes of UTF-8 text of memories, versions and messages
-	Users             int64
-	RequestsPerMinute int64
-	PageTokens        int64 // maximum tokens of text per page of memories
-	UserMemories      int64 // per user; NoLimit if not set
-	UserConversations int64 // per user; NoLimit if not set
-}
-
-// NoLimit is a quota that is never reached.
-const NoLimit = int64(1) << 53
-
-// Usage is a tenant's usage, in the units of Quota.
-type Usage struct {
-	Memories      int64
-	Conversations int64 // active ones
-	Blocked       int64 // conversations over the quota
-	Storage       int64
-	Users         int64
-}
-
 // Spec is the desired state the operator applies: the Tenant resource with
 // the operator's defaults filled in.
 type Spec struct {

@@ -41,8 +41,7 @@ const application = "backend"
 func (s *Server) AddTenant(tb testing.TB, o TenantOptions) ServedTenant {
 	tb.Helper()
 	spec := tenanttest.NewSpec()
-	spec.Quota = tenant.Quota{Memories: 100_000_000, Conversations: 1_000_000, Storage: 100 << 30, Users: 10_000_000, RequestsPerMinute: 10_000_000,
-		PageTokens: 10_000_000, UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit}
+	spec.Quota = tenant.Unlimited()
 	spec.Users = nil
 	for _, name := range o.Users {
 		spec.Users = append(spec.Users, tenant.UserSpec{Name: name})

@@ -232,3 +232,8 @@ namespaceSelector:
     - {key: kubernetes.io/metadata.name, operator: In, values: {{ toJson . }}}
 {{- end -}}
 {{- end -}}
+
+{{/* The value of a quota: a quantity, or a number without an exponent. */}}
+{{- define "mnemo.quota" -}}
+{{- if kindIs "string" . }}{{ . }}{{ else }}{{ int64 . }}{{ end -}}
+{{- end -}}

@@ -144,37 +144,31 @@ func (q *Queries) DeletePurgedTenant(ctx context.Context, id string) error {
 }
 
 const findUpToDateTenant = `-- name: FindUpToDateTenant :many
-select t.id from tenants t join quotas q on q.tenant_id = t.id
+select t.id, q.tenant_id, q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.page_tokens, q.user_memories, q.user_conversations from tenants t join quotas q on q.tenant_id = t.id
 where t.resource = $1 and t.state = 'active' and t.namespace_uid is not null
     and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.cell, t.region, t.token_overlap, t.administrators)
         is not distinct from ($2::text, $3::boolean, $4::text, $5::text, $6::text, $7::text, $8::interval, $9::text[])
-    and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.page_tokens, q.user_memories, q.user_conversations)
-        is not distinct from ($10::bigint, $11::bigint, $12::bigint, $13::bigint,
-            $14::bigint, $15::bigint, $16::bigint, $17::bigint)
 `
 
 type FindUpToDateTenantParams struct {
-	Resource          string
-	DisplayName       string
-	Suspended         bool
-	DeletionPolicy    string
-	Isolation         string
-	Cell              string
-	Region            string
-	TokenOverlap      pgtype.Interval
-	Administrators    []string
-	Memories          int64
-	Conversations     int64
-	Storage           int64
-	Users             int64
-	RequestsPerMinute int64
-	PageTokens        int64
-	UserMemories      int64
-	UserConversations int64
+	Resource       string
+	DisplayName    string
+	Suspended      bool
+	DeletionPolicy string
+	Isolation      string
+	Cell           string
+	Region         string
+	TokenOverlap   pgtype.Interval
+	Administrators []string
 }
 
-// The tenant of a resource if its settings and quota equal the parameters.
-func (q *Queries) FindUpToDateTenant(ctx context.Context, arg FindUpToDateTenantParams) ([]string, error) {
+type FindUpToDateTenantRow struct {
+	ID    string
+	Quota Quota
+}
+
+// The tenant of a resource, and its quota, if its settings equal the parameters.
+func (q *Queries) FindUpToDateTenant(ctx context.Context, arg FindUpToDateTenantParams) ([]FindUpToDateTenantRow, error) {
 	rows, err := q.db.Query(ctx, findUpToDateTenant,
 		arg.Resource,
 		arg.DisplayName,
@@ -185,26 +179,29 @@ func (q *Queries) FindUpToDateTenant(ctx context.Context, arg FindUpToDateTenant
 		arg.Region,
 		arg.TokenOverlap,
 		arg.Administrators,
-		arg.Memories,
-		arg.Conversations,
-		arg.Storage,
-		arg.Users,
-		arg.RequestsPerMinute,
-		arg.PageTokens,
-		arg.UserMemories,
-		arg.UserConversations,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []string{}
+	items := []FindUpToDateTenantRow{}
 	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
+		var i FindUpToDateTenantRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Quota.TenantID,
+			&i.Quota.Memories,
+			&i.Quota.Conversations,
+			&i.Quota.Storage,
+			&i.Quota.Users,
+			&i.Quota.RequestsPerMinute,
+			&i.Quota.PageTokens,
+			&i.Quota.UserMemories,
+			&i.Quota.UserConversations,
+		); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

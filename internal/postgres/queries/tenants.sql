@@ -1,12 +1,9 @@
 -- name: FindUpToDateTenant :many
--- The tenant of a resource if its settings and quota equal the parameters.
-select t.id from tenants t join quotas q on q.tenant_id = t.id
+-- The tenant of a resource, and its quota, if its settings equal the parameters.
+select t.id, sqlc.embed(q) from tenants t join quotas q on q.tenant_id = t.id
 where t.resource = @resource and t.state = 'active' and t.namespace_uid is not null
     and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.cell, t.region, t.token_overlap, t.administrators)
-        is not distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @cell::text, @region::text, @token_overlap::interval, @administrators::text[])
-    and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.page_tokens, q.user_memories, q.user_conversations)
-        is not distinct from (@memories::bigint, @conversations::bigint, @storage::bigint, @users::bigint,
-            @requests_per_minute::bigint, @page_tokens::bigint, @user_memories::bigint, @user_conversations::bigint);
+        is not distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @cell::text, @region::text, @token_overlap::interval, @administrators::text[]);
 
 -- name: CreateTenant :exec
 -- Inserts the tenant, its usage, quota and users in one round trip, because

@@ -123,12 +123,19 @@ func NewSpec() tenant.Spec {
 		DisplayName:    "Acme",
 		DeletionPolicy: tenant.Retain,
 		Isolation:      tenant.Partition,
-		Quota: tenant.Quota{
-			Memories: 100, Conversations: 10, Storage: 1 << 20, Users: 5, RequestsPerMinute: 600,
-			PageTokens: 25000, UserMemories: 50, UserConversations: tenant.NoLimit,
-		},
-		Users: []tenant.UserSpec{{Name: "bob"}, {Name: "alice", Email: "alice@acme.test"}},
+		Quota:          newQuota(),
+		Users:          []tenant.UserSpec{{Name: "bob"}, {Name: "alice", Email: "alice@acme.test"}},
 	}
+}
+
+// newQuota returns a quota that differs from the defaults, so that a store that loses a value is noticed.
+func newQuota() tenant.Quota {
+	q := tenant.DefaultQuota()
+	for _, r := range tenant.Resources {
+		*r.Limit(&q)--
+	}
+	q.Memories, q.Conversations, q.Storage, q.Users, q.UserMemories = 100, 10, 1<<20, 5, 50
+	return q
 }
 
 // fixture is an applied tenant.
