@@ -91,6 +91,12 @@ type listMemoriesInput struct {
 	Filter   string `query:"filter"`
 }
 
+type memoryListBody struct {
+	Memories []memoryBody `json:"memories"`
+	Buckets  []bucketBody `json:"buckets" doc:"All buckets of the user, regardless of the query."`
+	NextSkip int          `json:"nextSkip,omitempty" doc:"The skip of the next page; absent on the last page."`
+}
+
 type listMemoriesOutput struct {
 	Degraded string `header:"X-Degraded"`
 	Body     memoryListBody
@@ -109,12 +115,6 @@ type MemoryDetails struct {
 	MemoryMerges
 	MemoryAttributes
 	Score *float64 `json:"score,omitempty" minimum:"0" maximum:"1" doc:"With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set."`
-}
-
-// isZero reports whether all members are absent.
-func (d *MemoryDetails) isZero() bool {
-	return d.SupersededBy == "" && len(d.Supersedes) == 0 && d.MergedCount == 0 && d.AgentID == "" && d.RunID == "" && len(d.Tags) == 0 &&
-		len(d.CustomMetadata) == 0 && d.Score == nil
 }
 
 // MemoryLinks are the links between an outdated memory and the one that replaces it.
@@ -179,9 +179,15 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 	if err != nil {
 		return nil, err
 	}
+	bodies := make([]memoryBody, len(listing.Memories))
+	for i, m := range listing.Memories {
+		bodies[i] = bodyOf(m)
+		if !textrule.IsBlank(in.Query) {
+			bodies[i].Score = &listing.Memories[i].Score
+		}
+	}
 	return &listMemoriesOutput{Degraded: degraded(listing.Degraded), Body: memoryListBody{
-		memories: listing.Memories, scored: !textrule.IsBlank(in.Query),
-		MemoryListPage: MemoryListPage{Buckets: bucketBodies(listing.Buckets), NextSkip: listing.NextSkip},
+		Memories: bodies, Buckets: bucketBodies(listing.Buckets), NextSkip: listing.NextSkip,
 	}}, nil
 }
 

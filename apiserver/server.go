@@ -183,7 +183,7 @@ func apiConfig() huma.Config {
 	c.CreateHooks = nil // they add $schema to responses
 	c.AllowAdditionalPropertiesByDefault = true
 	c.Formats = map[string]huma.Format{
-		"application/json": {Marshal: marshal, Unmarshal: httpx.DecodeJSON},
+		"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: httpx.DecodeJSON},
 	}
 	c.Info.Description = apiDescription
 	c.Info.License = &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"}

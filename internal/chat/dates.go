@@ -40,20 +40,7 @@ var layouts = []string{
 }
 
 // Stamp formats a time as in all responses: RFC 3339, UTC, milliseconds.
-func Stamp(t time.Time) string {
-	var buffer [len("-292277022399-01-01T00:00:00.000Z")]byte
-	return string(AppendStamp(buffer[:0], t))
-}
-
-// AppendStamp appends Stamp(t) to b.
-func AppendStamp(b []byte, t time.Time) []byte {
-	t = t.UTC()
-	b = t.AppendFormat(b, time.RFC3339) // unlike most layouts, it is not parsed for each time
-	ms := t.Nanosecond() / int(time.Millisecond)
-	b[len(b)-1] = '.' // replaces the Z
-	const digits = "0123456789"
-	return append(b, digits[ms/100], digits[ms/10%10], digits[ms%10], 'Z')
-}
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // ParseTime parses an ISO 8601 date or time and reports whether it is a date
 // without a time. Dates, and times without a zone, are in the given zone. The result is a StoredTime.

@@ -100,9 +100,7 @@ func (w *conversationWriter) writeOne(ctx context.Context, change chat.Change) (
 		change.After.Status = b.stateOfNew()
 		counts.Move("", change.After.Status)
 	}
-	if err := w.charge(ctx, change.Storage(), counts); err != nil {
-		return chat.Conversation{}, err
-	}
+	w.charge(change.Storage(), counts)
 	if err := w.write(ctx, change); err != nil {
 		return chat.Conversation{}, err
 	}

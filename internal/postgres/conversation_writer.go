@@ -67,11 +67,10 @@ func (w *conversationWriter) lock(ctx context.Context, keys ...chat.Key) (map[ch
 }
 
 // charge adds the storage and the new conversations of changes to the tenant's
-// usage; Forbidden when that exceeds the storage quota.
-func (w *conversationWriter) charge(ctx context.Context, storage int64, counts chat.StatusCounts) error {
+// usage. The transaction fails with Forbidden when that exceeds the storage quota.
+func (w *conversationWriter) charge(storage int64, counts chat.StatusCounts) {
 	reserve(w.q, w.scope, 0, storage, 0)
 	addConversations(w.q, w.scope, counts)
-	return nil
 }
 
 // write writes the conversations and messages of changes.
