@@ -26,10 +26,8 @@ var scopeCreators = map[string][]string{
 	"internal/postgres/rebalance.go":    {"JobScope"},
 	"internal/postgres/applications.go": {"literal"}, // of a user of the application's tenant, by name
 	// Authentication: each looks up a credential by its hash.
-	"internal/postgres/grants.go":   {"literal"},
-	"internal/postgres/oauth.go":    {"literal"},
-	"internal/postgres/sessions.go": {"literal"},
-	"internal/postgres/tokens.go":   {"literal"},
+	"internal/postgres/grants.go": {"literal"},
+	"internal/postgres/tokens.go": {"literal"},
 	// The key of a cached identity that is dropped; it accesses no data.
 	"internal/postgres/notify.go": {"literal"},
 }
