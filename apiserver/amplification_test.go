@@ -24,8 +24,9 @@ const (
 	longMessage, foundMessage, longMemories = 2 << 20, 256 << 10, 4
 
 	// maxSent is the most bytes that a response has, if it is not among wholeConversation, and maxRead those that the server
-	// reads from PostgreSQL to make it, beyond twice its size: candidates of a search with their vectors.
-	maxSent, maxRead = 384 << 10, 1 << 20
+	// reads from PostgreSQL to make it, beyond twice its size: the vectors of the units of the account, and the texts of a
+	// search's candidates.
+	maxSent, maxRead = 384 << 10, 3 << 19
 	// allocated and allocatedPerByte bound the memory that a request allocates, in bytes and in bytes for each byte read or sent.
 	allocated, allocatedPerByte = 24 << 20, 24
 )
