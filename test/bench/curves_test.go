@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -157,42 +156,10 @@ func (s *scale) tenants(sizes []int) {
 		points = append(points, point{size, server, func(int) api {
 			return api{url: server.URL, token: measured[s.volume.IntN(len(measured))].Tokens["user"], http: s.http}
 		}})
-		s.firstSearches(size, server, measured)
 	}
 	s.search("tenants", points)
 	s.resident("tenants", points)
 	s.compare(0.5, "search p50, %d ÷ %d tenants", "search", "tenants", points, 10, map[int]float64{1_000: 1.3})
-}
-
-// maxFirstSearches is the maximum number of searches of a tenant until its units must be stored.
-const maxFirstSearches = 20
-
-// firstSearches measures the first search of each tenant, and searches again until the server has stored the units of all.
-func (s *scale) firstSearches(size int, server *installation.Server, all []installation.ServedTenant) {
-	s.Helper()
-	for i := range maxFirstSearches {
-		rows, err := server.Owner.Query(s.Context(), "select distinct tenant_id from cached_units")
-		if err != nil {
-			s.Fatal(err)
-		}
-		stored, err := pgx.CollectRows(rows, pgx.RowTo[tenant.ID])
-		if err != nil {
-			s.Fatal(err)
-		}
-		if len(stored) == len(all) || i > 0 && !*full {
-			return
-		}
-		for _, t := range all {
-			if slices.Contains(stored, t.Tenant) {
-				continue
-			}
-			_, took := api{url: server.URL, token: t.Tokens["user"], http: s.http}.texts(s.TB, s.volume.text(8), results)
-			if i == 0 {
-				s.report.row("first search", "tenants", size).add(took)
-			}
-		}
-	}
-	s.Fatalf("the units of some of %d tenants are not stored after %d searches of each", len(all), maxFirstSearches)
 }
 
 // addTenants creates tenants of one user.
