@@ -11,6 +11,9 @@ const (
 	Blocked  Status = "blocked"  // over the conversation quota
 )
 
+// Searched reports whether searches use the conversation: whether its units are live.
+func (s Status) Searched() bool { return s == Active }
+
 // StatusCounts are numbers of conversations by state, or differences of them.
 // Excluded conversations are not counted.
 type StatusCounts struct{ Active, Blocked int64 }

@@ -89,8 +89,8 @@ func (d *DB) setStatus(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.
 		changed++
 		g := getOrNew(groups, t.after)
 		g.Users, g.Ids = append(g.Users, t.user), append(g.Ids, t.id)
-		if t.before == chat.Active || t.after == chat.Active {
-			u := getOrNew(units, t.after == chat.Active)
+		if t.before.Searched() || t.after.Searched() {
+			u := getOrNew(units, t.after.Searched())
 			u.Users, u.Ids = append(u.Users, t.user), append(u.Ids, t.id)
 		}
 	}

@@ -60,7 +60,7 @@ func (w *conversationWriter) lock(ctx context.Context, keys ...chat.Key) (map[ch
 	}
 	out := make(map[chat.Key]chat.Conversation, len(rows))
 	for _, r := range rows {
-		c := toConversation(r)
+		c := toConversation(db.LiveConversation(r))
 		out[c.Key()] = c
 	}
 	return out, nil

@@ -63,10 +63,10 @@ func recordFailure(ctx context.Context, q *db.Queries, scope tenant.Scope, u cha
 
 // Get implements chat.Store.
 func (c Conversations) Get(ctx context.Context, scope tenant.Scope, id string) (chat.Conversation, []chat.Message, error) {
-	return c.read(ctx, scope, func(q *db.Queries) (db.Conversation, error) {
+	return c.read(ctx, scope, func(q *db.Queries) (db.LiveConversation, error) {
 		key, ok := parseID(id)
 		if !ok {
-			return db.Conversation{}, unknownConversation(id)
+			return db.LiveConversation{}, unknownConversation(id)
 		}
 		row, err := q.GetConversation(ctx, db.GetConversationParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: key})
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -78,7 +78,7 @@ func (c Conversations) Get(ctx context.Context, scope tenant.Scope, id string) (
 
 // Find implements chat.Store.
 func (c Conversations) Find(ctx context.Context, scope tenant.Scope, key chat.Key) (chat.Conversation, []chat.Message, error) {
-	found, messages, err := c.read(ctx, scope, func(q *db.Queries) (db.Conversation, error) {
+	found, messages, err := c.read(ctx, scope, func(q *db.Queries) (db.LiveConversation, error) {
 		return q.FindConversation(ctx, db.FindConversationParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Platform: key.Platform, ExternalID: key.ExternalID,
 		})
@@ -91,7 +91,7 @@ func (c Conversations) Find(ctx context.Context, scope tenant.Scope, key chat.Ke
 
 // read returns the conversation of a row and its messages.
 func (c Conversations) read(
-	ctx context.Context, scope tenant.Scope, get func(*db.Queries) (db.Conversation, error),
+	ctx context.Context, scope tenant.Scope, get func(*db.Queries) (db.LiveConversation, error),
 ) (out chat.Conversation, list []chat.Message, err error) {
 	err = c.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		row, err := get(q)
@@ -126,7 +126,7 @@ func (c Conversations) List(ctx context.Context, scope tenant.Scope, f chat.Conv
 		}
 		p.ImportID = &id
 	}
-	var rows []db.Conversation
+	var rows []db.LiveConversation
 	var total int64
 	err := c.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		var err error
@@ -204,7 +204,7 @@ func (c Conversations) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, sco
 	return -counts.Active, c.DB.insertSync(ctx, tx, q, scope.Tenant, out.Units)
 }
 
-func toConversation(r db.Conversation) chat.Conversation {
+func toConversation(r db.LiveConversation) chat.Conversation {
 	c := chat.Conversation{
 		ID: r.ID, ExternalID: r.ExternalID, Platform: r.Platform, PlatformName: r.PlatformName, Title: r.Title,
 		Status: chat.Status(r.Status), Pinned: r.Pinned, MessageCount: int(r.MessageCount), TokenCount: int(r.TokenCount),

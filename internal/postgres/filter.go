@@ -21,7 +21,7 @@ const maxMatched = 20_000
 func (d *DB) Match(ctx context.Context, scope tenant.Scope, query retrieve.Query) (ids []string, more bool, err error) {
 	err = d.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) error {
 		args := []any{string(scope.Tenant), int64(scope.User)}
-		sql := "select m.id::text from memories m where m.tenant_id = $1 and m.user_id = $2"
+		sql := "select m.id::text from live_memories m where m.tenant_id = $1 and m.user_id = $2"
 		if query.Group != 0 {
 			args = append(args, query.Group)
 			sql += fmt.Sprintf(" and m.bucket_id = $%d", len(args))
@@ -51,7 +51,7 @@ func matching(ctx context.Context, tx db.DBTX, scope tenant.Scope, where filter.
 		return out, nil
 	}
 	args := []any{string(scope.Tenant), int64(scope.User), ids}
-	found, err := collectIDs(ctx, tx, "select m.id::text from memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = any($3::uuid[]) and "+
+	found, err := collectIDs(ctx, tx, "select m.id::text from live_memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = any($3::uuid[]) and "+
 		whereSQL(where, &args), args)
 	for _, id := range found {
 		out[id] = true

@@ -54,7 +54,7 @@ func areShort(page []memory.Memory) bool {
 // listMemories returns up to one memory more than the limit. Each combination of
 // filter and order is a separate statement, so that each uses an index.
 func listMemories(ctx context.Context, tx db.DBTX, scope tenant.Scope, f memory.Filter) ([]memory.Memory, error) {
-	sql := "from memories m where m.tenant_id = $1 and m.user_id = $2"
+	sql := "from live_memories m where m.tenant_id = $1 and m.user_id = $2"
 	args := []any{string(scope.Tenant), int64(scope.User), f.Skip, f.Limit + 1}
 	var asOf string
 	if !f.AsOf.IsZero() {
@@ -114,9 +114,9 @@ func selectMemories(query, asOf string) string {
 			(select jsonb_object_agg(b.id, b.name) from buckets b where b.tenant_id = $1 and b.user_id = $2) ->> m.bucket_id::text end,
 		` + text + `, m.tokens, nullif(m.source, ''), ` + version + `, m.created_at, nullif(` + updated + `, m.created_at),
 		case when m.superseded_by is not null` + strings.ReplaceAll(superseded, "%s", "m") + ` then (
-			select n.id::text from memories n where n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by limit 1) end,
-		case when exists (select from memories l where l.tenant_id = $1 and l.user_id = $2 and l.superseded_by is not null) then
-			nullif(array(select o.id::text from memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id` +
+			select n.id::text from live_memories n where n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by limit 1) end,
+		case when exists (select from live_memories l where l.tenant_id = $1 and l.user_id = $2 and l.superseded_by is not null) then
+			nullif(array(select o.id::text from live_memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id` +
 		strings.ReplaceAll(superseded, "%s", "o") + ` order by o.seq), '{}') end,
 		case when m.attribute_bytes > 0 then m.agent_id end, case when m.attribute_bytes > 0 then m.run_id end,
 		case when m.attribute_bytes > 0 then m.tags end, case when m.attribute_bytes > 0 then m.metadata end,
@@ -126,7 +126,7 @@ func selectMemories(query, asOf string) string {
 }
 
 // memoriesByID is the query of memories with these ids. Each is looked up apart, which needs no statistics.
-const memoriesByID = `select m.* from unnest($3::uuid[]) w(id) cross join lateral (select * from memories m where m.tenant_id = $1 and m.user_id = $2
+const memoriesByID = `select m.* from unnest($3::uuid[]) w(id) cross join lateral (select * from live_memories m where m.tenant_id = $1 and m.user_id = $2
 	and m.id = w.id limit 1) m`
 
 // queryMemories returns the memories of a query that has at most so many.
@@ -164,7 +164,7 @@ func (m Memories) Count(ctx context.Context, scope tenant.Scope, where filter.Fi
 	var n int
 	err := m.DB.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) error {
 		args := []any{string(scope.Tenant), int64(scope.User)}
-		sql := "select count(*) from memories m where m.tenant_id = $1 and m.user_id = $2 and " + whereSQL(where, &args)
+		sql := "select count(*) from live_memories m where m.tenant_id = $1 and m.user_id = $2 and " + whereSQL(where, &args)
 		return tx.QueryRow(ctx, sql, args...).Scan(&n)
 	})
 	if err != nil {
@@ -178,7 +178,7 @@ func (m Memories) Matching(ctx context.Context, scope tenant.Scope, where filter
 	var ids []string
 	err := m.DB.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) (err error) {
 		args := []any{string(scope.Tenant), int64(scope.User), limit}
-		sql := "select m.id::text from memories m where m.tenant_id = $1 and m.user_id = $2 and " + whereSQL(where, &args) + " order by m.seq limit $3"
+		sql := "select m.id::text from live_memories m where m.tenant_id = $1 and m.user_id = $2 and " + whereSQL(where, &args) + " order by m.seq limit $3"
 		ids, err = collectIDs(ctx, tx, sql, args)
 		return err
 	})

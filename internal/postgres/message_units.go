@@ -103,7 +103,7 @@ func (r *unitRows) add(ctx context.Context, c chat.Change, u retrieve.Unit, vect
 		return fmt.Errorf("a unit has %d parts, the maximum is %d", len(u.Parts), len(parts))
 	}
 	// A statement has units of one state, so that its ids need no state.
-	active := c.After.Status == chat.Active
+	active := c.After.Status.Searched()
 	if r.p.Active != active {
 		if err := r.flush(ctx); err != nil {
 			return err

@@ -182,7 +182,7 @@ func (d *DB) Openings(ctx context.Context, scope tenant.Scope, ids []string) (ma
 // toPassage returns the passage of the rows of one position, and false if they
 // do not include a piece of a message there. The piece ends with a character even if the message was replaced.
 func toPassage(at chat.Position, rows []db.PassagesRow) (chat.Passage, bool) {
-	out := chat.Passage{Position: at, Conversation: toConversation(rows[0].Conversation), Context: []chat.Message{}}
+	out := chat.Passage{Position: at, Conversation: toConversation(rows[0].LiveConversation), Context: []chat.Message{}}
 	for _, r := range rows {
 		m := toMessage(db.ListMessagesRow{
 			Seq: r.Seq, ExternalID: r.ExternalID, Sender: r.Sender, Text: r.Text, Tokens: r.Tokens, CreatedAt: r.CreatedAt,

@@ -7,13 +7,13 @@
 -- Extensions and sequences
 CREATE EXTENSION IF NOT EXISTS btree_gin WITH SCHEMA public;
 COMMENT ON EXTENSION btree_gin IS 'support for indexing common datatypes in GIN';
-CREATE SEQUENCE placement_ids
+CREATE SEQUENCE unit_ids
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
     MAXVALUE 1099511627776
     CACHE 1;
-CREATE SEQUENCE unit_ids
+CREATE SEQUENCE placement_ids
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -1380,8 +1380,8 @@ begin
         from unnest(to_tsvector('english', p_query))
         order by positions[1] limit 64
     ), sample as materialized (
-        select u.tsv from units u
-        where u.tenant_id = p_tenant and u.user_id = p_user and u.kind = p_kind and u.active
+        select u.tsv from live_units u
+        where u.tenant_id = p_tenant and u.user_id = p_user and u.kind = p_kind
         order by u.id desc limit 300
     ), size as (
         select count(*)::float8 as n from sample
@@ -1392,8 +1392,8 @@ begin
         select lexeme, term, ln(1 + (n - df + 0.5) / (df + 0.5)) as idf, n
         from counted, size
         -- If the sample is all units, a word without a match is nowhere.
-        where df > 0 or n = 300 and exists (select from units u
-            where u.tenant_id = p_tenant and u.user_id = p_user and u.kind = p_kind and u.active and u.tsv @@ term)
+        where df > 0 or n = 300 and exists (select from live_units u
+            where u.tenant_id = p_tenant and u.user_id = p_user and u.kind = p_kind and u.tsv @@ term)
     ), kept as (
         select lexeme, term, w.idf, w.idf > 0.5 as rare from weighed w
         where w.idf > 0.5 or n < 50 or not exists (select from weighed o where o.idf > 0.5)
@@ -1415,7 +1415,7 @@ begin
     end if;
     return query
         select m.id, m.seq, m.bucket_id, m.agent_id, m.run_id, m.tags, m.metadata
-        from (select * from memories x where hashtextextended(x.text, x.user_id) = hashtextextended(p_text, p_user) offset 0) m
+        from (select * from live_memories x where hashtextextended(x.text, x.user_id) = hashtextextended(p_text, p_user) offset 0) m
         where m.tenant_id = p_tenant and m.user_id = p_user and m.text = p_text;
 end $$;
 
@@ -1658,6 +1658,69 @@ CREATE FUNCTION public.webhooks_failing(OUT failing bigint, OUT disabled bigint)
         count(*) filter (where w.disabled)
     from webhooks w join tenants t on t.id = w.tenant_id where t.state = 'active'
 $$;
+
+CREATE VIEW public.live_conversations WITH (security_invoker='true') AS
+ SELECT tenant_id,
+    user_id,
+    id,
+    external_id,
+    platform,
+    platform_name,
+    title,
+    status,
+    pinned,
+    message_count,
+    token_count,
+    bytes,
+    import_id,
+    created_at,
+    updated_at,
+    imported_at,
+    exported_at
+   FROM public.conversations;
+
+CREATE VIEW public.live_memories WITH (security_invoker='true') AS
+ SELECT tenant_id,
+    user_id,
+    id,
+    seq,
+    bucket_id,
+    text,
+    tokens,
+    source,
+    version,
+    created_at,
+    updated_at,
+    superseded_by,
+    superseded_at,
+    agent_id,
+    run_id,
+    tags,
+    metadata,
+    attribute_bytes
+   FROM public.memories;
+
+CREATE VIEW public.live_units WITH (security_invoker='true') AS
+ SELECT tenant_id,
+    user_id,
+    id,
+    kind,
+    group_id,
+    memory_id,
+    conversation_id,
+    seq,
+    span_start,
+    span_end,
+    tsv,
+    embedding,
+    indexed_at,
+    created_at,
+    generation_id,
+    next_embedding,
+    next_generation_id,
+    piece
+   FROM public.units
+  WHERE active;
 
 CREATE VIEW public.user_placements WITH (security_invoker='true') AS
  SELECT u.tenant_id,

@@ -105,20 +105,20 @@ func (s snapshot) Buckets() iter.Seq2[account.Bucket, error] {
 
 // Memories implements account.Content.
 func (s snapshot) Memories() iter.Seq2[account.Memory, error] {
-	return concat(stream(s, exportedMemories("memories m", "m.bucket_id", "'', 'epoch'::timestamptz", "m.seq"), scanMemory),
+	return concat(stream(s, exportedMemories("live_memories m", "m.bucket_id", "'', 'epoch'::timestamptz", "m.seq"), scanMemory),
 		stream(s, mergedTree+exportedMemories(mergedInOrder, homeBucket, "m.merged_into::text, m.merged_at", "t.depth, m.seq"), scanMemory))
 }
 
 // Versions implements account.Content.
 func (s snapshot) Versions() iter.Seq2[account.Version, error] {
-	return concat(stream(s, exportedVersions("memories m", "m.seq"), scanVersion),
+	return concat(stream(s, exportedVersions("live_memories m", "m.seq"), scanVersion),
 		stream(s, mergedTree+exportedVersions(mergedInOrder, "t.depth, m.seq"), scanVersion))
 }
 
 const (
 	// mergedTree has the merged memories with their distance from a memory.
 	mergedTree = `with recursive tree as (
-		select g.id, 1 as depth from memories m join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = m.id
+		select g.id, 1 as depth from live_memories m join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = m.id
 		where m.tenant_id = $1 and m.user_id = $2
 		union all
 		select g.id, t.depth + 1 from tree t join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = t.id
@@ -135,7 +135,7 @@ func exportedMemories(from, bucket, merged, order string) string {
 			coalesce(n.id::text, ''), case when n.id is null then 'epoch' else m.superseded_at end, ` + merged + `, m.agent_id, m.run_id, m.tags, m.metadata
 		from ` + from + ` join memory_versions v
 			on v.tenant_id = m.tenant_id and v.user_id = m.user_id and v.memory_id = m.id and v.version = m.version
-		left join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
+		left join live_memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
 		where m.tenant_id = $1 and m.user_id = $2 order by ` + order
 }
 
@@ -176,7 +176,7 @@ func scanVersion(row pgx.Rows) (v account.Version, err error) {
 // Conversations implements account.Content.
 func (s snapshot) Conversations() iter.Seq2[chat.Conversation, error] {
 	return stream(s, `select id, external_id, platform, platform_name, title, status, pinned, message_count, created_at, updated_at
-		from conversations where tenant_id = $1 and user_id = $2 order by id`,
+		from live_conversations where tenant_id = $1 and user_id = $2 order by id`,
 		func(row pgx.Rows) (c chat.Conversation, err error) {
 			err = row.Scan(&c.ID, &c.ExternalID, &c.Platform, &c.PlatformName, &c.Title, &c.Status, &c.Pinned,
 				&c.MessageCount, &c.CreatedAt, &c.UpdatedAt)

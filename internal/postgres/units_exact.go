@@ -85,7 +85,7 @@ func countUnits(ctx context.Context, tx db.DBTX, q *db.Queries, scope tenant.Sco
 		})
 	}
 	// The indexes are partial, so the kind must be a constant in the plan.
-	sql := fmt.Sprintf(`select count(*) from (select from units u where tenant_id = $1 and user_id = $2 and kind = %d and active`, query.Kind)
+	sql := fmt.Sprintf(`select count(*) from (select from live_units u where tenant_id = $1 and user_id = $2 and kind = %d`, query.Kind)
 	args := []any{string(scope.Tenant), int64(scope.User), placement.ExactUnits + 1}
 	if byOwner(query) {
 		sql += ` and ` + createdBetween(query.Kind, "$4", "$5")
@@ -111,9 +111,9 @@ func byMessage(query retrieve.Query) bool {
 // createdBetween returns the condition that the memory or conversation of unit u was created at
 // or after the first time and before the second; null means unbounded.
 func createdBetween(kind retrieve.Kind, from, to string) string {
-	owners, owner := "memories", "memory_id"
+	owners, owner := "live_memories", "memory_id"
 	if kind == retrieve.Chat {
-		owners, owner = "conversations", "conversation_id"
+		owners, owner = "live_conversations", "conversation_id"
 	}
 	return `exists (select from ` + owners + ` o where o.tenant_id = $1 and o.user_id = $2 and o.id = u.` + owner + `
 		and o.created_at >= coalesce(` + from + `::timestamptz, '-infinity') and o.created_at < coalesce(` + to + `::timestamptz, 'infinity'))`
@@ -131,11 +131,11 @@ func writtenBetween(after, before string) string {
 // not return. Each part of the latter has its own database index; the second is sorted by it, so that PostgreSQL does not
 // read all units of the user in the order of their ids instead.
 const (
-	liveUnits = `select * from units where tenant_id = $1 and user_id = $2 and kind = $3 and active`
+	liveUnits = `select * from live_units where tenant_id = $1 and user_id = $2 and kind = $3`
 
-	unconfirmedUnits = `(select * from units where tenant_id = $1 and user_id = $2 and kind = $3 and active
+	unconfirmedUnits = `(select * from live_units where tenant_id = $1 and user_id = $2 and kind = $3
 			and indexed_at is null order by id desc limit $7)
-		union all (select * from units where tenant_id = $1 and user_id = $2 and kind = $3 and active
+		union all (select * from live_units where tenant_id = $1 and user_id = $2 and kind = $3
 			and indexed_at > now() - interval '10 seconds' order by indexed_at desc, id desc limit $7)`
 )
 

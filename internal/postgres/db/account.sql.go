@@ -51,13 +51,13 @@ func (q *Queries) ConversationsToPurge(ctx context.Context, arg ConversationsToP
 
 const countAccount = `-- name: CountAccount :one
 select (select count(*) from buckets b where b.tenant_id = $1 and b.user_id = $2) as buckets,
-    ((select count(*) from memories m where m.tenant_id = $1 and m.user_id = $2)
+    ((select count(*) from live_memories m where m.tenant_id = $1 and m.user_id = $2)
         + (select count(*) from merged_memories m where m.tenant_id = $1 and m.user_id = $2))::bigint as memories,
-    ((select count(*) from memory_versions v join memories m on m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id
+    ((select count(*) from memory_versions v join live_memories m on m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id
         where v.tenant_id = $1 and v.user_id = $2 and v.version < m.version)
         + (select count(*) from memory_versions v join merged_memories m on m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id
         where v.tenant_id = $1 and v.user_id = $2 and v.version < m.version))::bigint as versions,
-    (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2) as conversations,
+    (select count(*) from live_conversations c where c.tenant_id = $1 and c.user_id = $2) as conversations,
     (select count(*) from messages g where g.tenant_id = $1 and g.user_id = $2) as messages,
     now()::timestamptz as at
 `

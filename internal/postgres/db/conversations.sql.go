@@ -28,7 +28,7 @@ func (q *Queries) CountActiveConversations(ctx context.Context, arg CountActiveC
 }
 
 const countConversations = `-- name: CountConversations :one
-select count(*) from conversations c
+select count(*) from live_conversations c
 where c.tenant_id = $1 and c.user_id = $2
     and (cardinality($3::text[]) = 0 or lower(c.platform) = any($3))
     and ($4::text = '' or c.title ilike '%' || $4 || '%')
@@ -138,7 +138,7 @@ func (q *Queries) DeleteConversations(ctx context.Context, arg DeleteConversatio
 }
 
 const findConversation = `-- name: FindConversation :one
-select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from conversations where tenant_id = $1 and user_id = $2 and platform = $3 and external_id = $4
+select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from live_conversations where tenant_id = $1 and user_id = $2 and platform = $3 and external_id = $4
 `
 
 type FindConversationParams struct {
@@ -148,14 +148,14 @@ type FindConversationParams struct {
 	ExternalID string
 }
 
-func (q *Queries) FindConversation(ctx context.Context, arg FindConversationParams) (Conversation, error) {
+func (q *Queries) FindConversation(ctx context.Context, arg FindConversationParams) (LiveConversation, error) {
 	row := q.db.QueryRow(ctx, findConversation,
 		arg.TenantID,
 		arg.UserID,
 		arg.Platform,
 		arg.ExternalID,
 	)
-	var i Conversation
+	var i LiveConversation
 	err := row.Scan(
 		&i.TenantID,
 		&i.UserID,
@@ -179,7 +179,7 @@ func (q *Queries) FindConversation(ctx context.Context, arg FindConversationPara
 }
 
 const getConversation = `-- name: GetConversation :one
-select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from conversations where tenant_id = $1 and user_id = $2 and id = $3
+select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from live_conversations where tenant_id = $1 and user_id = $2 and id = $3
 `
 
 type GetConversationParams struct {
@@ -188,9 +188,9 @@ type GetConversationParams struct {
 	ID       string
 }
 
-func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams) (Conversation, error) {
+func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams) (LiveConversation, error) {
 	row := q.db.QueryRow(ctx, getConversation, arg.TenantID, arg.UserID, arg.ID)
-	var i Conversation
+	var i LiveConversation
 	err := row.Scan(
 		&i.TenantID,
 		&i.UserID,
@@ -215,15 +215,15 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 
 const hasPlatform = `-- name: HasPlatform :one
 with recursive known as (
-    (select c.platform from conversations c where c.tenant_id = $1 and c.user_id = $2 order by c.platform limit 1)
+    (select c.platform from live_conversations c where c.tenant_id = $1 and c.user_id = $2 order by c.platform limit 1)
     union all
     select n.platform from known k cross join lateral (
-        select c.platform from conversations c where c.tenant_id = $1 and c.user_id = $2 and c.platform > k.platform
+        select c.platform from live_conversations c where c.tenant_id = $1 and c.user_id = $2 and c.platform > k.platform
         order by c.platform limit 1
     ) n
 )
 select exists (
-    select from known k join conversations c on c.tenant_id = $1 and c.user_id = $2 and c.platform = k.platform
+    select from known k join live_conversations c on c.tenant_id = $1 and c.user_id = $2 and c.platform = k.platform
     where lower(k.platform) = any($3::text[]) and c.status = 'active'
 )
 `
@@ -304,7 +304,7 @@ func (q *Queries) InsertConversations(ctx context.Context, arg InsertConversatio
 }
 
 const listConversations = `-- name: ListConversations :many
-select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from conversations c
+select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from live_conversations c
 where c.tenant_id = $1 and c.user_id = $2
     and (cardinality($3::text[]) = 0 or lower(c.platform) = any($3))
     and ($4::text = '' or c.title ilike '%' || $4 || '%')
@@ -331,7 +331,7 @@ type ListConversationsParams struct {
 	Page       int32
 }
 
-func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]Conversation, error) {
+func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]LiveConversation, error) {
 	rows, err := q.db.Query(ctx, listConversations,
 		arg.TenantID,
 		arg.UserID,
@@ -349,9 +349,9 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Conversation{}
+	items := []LiveConversation{}
 	for rows.Next() {
-		var i Conversation
+		var i LiveConversation
 		if err := rows.Scan(
 			&i.TenantID,
 			&i.UserID,

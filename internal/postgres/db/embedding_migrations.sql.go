@@ -392,9 +392,9 @@ const probeUnits = `-- name: ProbeUnits :many
 with found as materialized (
     select u.id, coalesce(u.memory_id, u.conversation_id) as owner, u.seq, u.span_start, u.span_end,
         u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, coalesce(m.text, g.text) as text, left(b.text, 2000) as before
-    from (select tenant_id, user_id, id, kind, group_id, memory_id, conversation_id, seq, span_start, span_end, active, tsv, embedding, indexed_at, created_at, generation_id, next_embedding, next_generation_id, piece from units x where x.tenant_id = $1 and x.user_id = $2 and x.kind = $3 and x.active
+    from (select tenant_id, user_id, id, kind, group_id, memory_id, conversation_id, seq, span_start, span_end, tsv, embedding, indexed_at, created_at, generation_id, next_embedding, next_generation_id, piece from live_units x where x.tenant_id = $1 and x.user_id = $2 and x.kind = $3
         and x.embedding is not null and x.next_embedding is not null order by random() limit $4::bigint) u
-    left join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
+    left join live_memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
     left join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
     left join messages b on b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.conversation_id = u.conversation_id and b.seq = u.seq - 1
     where coalesce(m.text, g.text) is not null
@@ -470,8 +470,8 @@ func (q *Queries) ProbeUnits(ctx context.Context, arg ProbeUnitsParams) ([]Probe
 }
 
 const probeUsers = `-- name: ProbeUsers :many
-select u.user_id, u.kind, count(*) as units from units u
-where u.tenant_id = $1 and u.active and u.embedding is not null and u.next_embedding is not null
+select u.user_id, u.kind, count(*) as units from live_units u
+where u.tenant_id = $1 and u.embedding is not null and u.next_embedding is not null
 group by u.user_id, u.kind having count(*) >= $2::bigint order by random() limit $3::bigint
 `
 

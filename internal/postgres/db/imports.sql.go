@@ -221,7 +221,7 @@ func (q *Queries) EndImport(ctx context.Context, arg EndImportParams) (int64, er
 }
 
 const getImport = `-- name: GetImport :one
-select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, i.file, i.killed, i.skip_invalid, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, i.file, i.killed, i.skip_invalid, (select count(*) from live_conversations c where c.tenant_id = $1 and c.user_id = $2
     and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.id = $3 and i.status <> 'uploading'
 `
@@ -406,7 +406,7 @@ func (q *Queries) LedgerOrdinals(ctx context.Context, arg LedgerOrdinalsParams) 
 }
 
 const listImports = `-- name: ListImports :many
-select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, i.file, i.killed, i.skip_invalid, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, i.file, i.killed, i.skip_invalid, (select count(*) from live_conversations c where c.tenant_id = $1 and c.user_id = $2
     and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.kind = 'file' and i.status <> 'uploading'
 order by i.id desc limit $4 offset $3

@@ -21,7 +21,7 @@ func (q *Queries) BeginDeletion(ctx context.Context) error {
 }
 
 const countMemoryGroups = `-- name: CountMemoryGroups :one
-select count(distinct (g.kind, g.name)) from memories m cross join lateral (values
+select count(distinct (g.kind, g.name)) from live_memories m cross join lateral (values
     ('user', case jsonb_typeof(m.metadata -> 'user_id') when 'string' then m.metadata ->> 'user_id' end),
     ('app', case jsonb_typeof(m.metadata -> 'app_id') when 'string' then m.metadata ->> 'app_id' end),
     ('agent', m.agent_id), ('run', m.run_id)) g (kind, name)
@@ -263,7 +263,7 @@ func (q *Queries) EditMemory(ctx context.Context, arg EditMemoryParams) (EditMem
 }
 
 const hasMemory = `-- name: HasMemory :one
-select exists (select from memories where tenant_id = $1 and user_id = $2 and id = $3)
+select exists (select from live_memories where tenant_id = $1 and user_id = $2 and id = $3)
 `
 
 type HasMemoryParams struct {
@@ -446,7 +446,7 @@ func (q *Queries) MemoryBytes(ctx context.Context, arg MemoryBytesParams) (int64
 
 const memoryGroups = `-- name: MemoryGroups :many
 select g.kind::text as kind, g.name::text as name, count(*) as memories, min(m.created_at)::timestamptz as created_at, max(m.updated_at)::timestamptz as updated_at
-from memories m cross join lateral (values
+from live_memories m cross join lateral (values
     ('user', case jsonb_typeof(m.metadata -> 'user_id') when 'string' then m.metadata ->> 'user_id' end),
     ('app', case jsonb_typeof(m.metadata -> 'app_id') when 'string' then m.metadata ->> 'app_id' end),
     ('agent', m.agent_id), ('run', m.run_id)) g (kind, name)
@@ -503,10 +503,10 @@ func (q *Queries) MemoryGroups(ctx context.Context, arg MemoryGroupsParams) ([]M
 
 const memoryLabels = `-- name: MemoryLabels :many
 select l.is_tag::boolean as is_tag, l.name::text as name from (
-    (select false as is_tag, s.source as name, count(*) as n from memories s where s.tenant_id = $1 and s.user_id = $2 and s.source <> ''
+    (select false as is_tag, s.source as name, count(*) as n from live_memories s where s.tenant_id = $1 and s.user_id = $2 and s.source <> ''
         group by s.source order by n desc, s.source limit 50)
     union all
-    (select true, t.tag, count(*) as n from memories m cross join unnest(m.tags) t (tag) where m.tenant_id = $1 and m.user_id = $2
+    (select true, t.tag, count(*) as n from live_memories m cross join unnest(m.tags) t (tag) where m.tenant_id = $1 and m.user_id = $2
         group by t.tag order by n desc, t.tag limit 50)) l
 order by l.is_tag, lower(l.name), l.name
 `
@@ -543,7 +543,7 @@ func (q *Queries) MemoryLabels(ctx context.Context, arg MemoryLabelsParams) ([]M
 }
 
 const memoryOwners = `-- name: MemoryOwners :many
-select m.id, min(u.name)::text as name, (count(*) > 1)::boolean as ambiguous from memories m
+select m.id, min(u.name)::text as name, (count(*) > 1)::boolean as ambiguous from live_memories m
 cross join lateral (select x.name from users x where x.tenant_id = $1 and x.id = m.user_id and x.kind = 'application_user' and x.active limit 1) u
 where m.tenant_id = $1 and m.id = any($2::uuid[])
 group by m.id
@@ -700,8 +700,8 @@ func (q *Queries) MoveMemoryUnits(ctx context.Context, arg MoveMemoryUnitsParams
 }
 
 const newerMemories = `-- name: NewerMemories :many
-select m.id, n.id as newer from memories m
-join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
+select m.id, n.id as newer from live_memories m
+join live_memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
 where m.tenant_id = $1 and m.user_id = $2 and m.id = any($3::uuid[])
     and ($4::bigint = 0 or n.bucket_id = $4)
     and ($5::timestamptz is null or m.superseded_at < $5)
@@ -758,7 +758,7 @@ select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tena
         order by m.seq limit 1)::text,
         (select m.id from (select generate_subscripts($9::text[], 1) as n, unnest($9::text[]) as text, unnest($10::text[]) as day) w
         cross join lateral memories_with_text($1, $2, w.text) m
-        where (w.day = '' or w.day = (select to_char(o.created_at at time zone 'UTC', 'YYYY-MM-DD') from memories o
+        where (w.day = '' or w.day = (select to_char(o.created_at at time zone 'UTC', 'YYYY-MM-DD') from live_memories o
                 where o.tenant_id = $1 and o.user_id = $2 and o.id = m.id))
             and $3 in (0, m.bucket_id)
             and ($5 = '' and $6 = '' and $7 = '{}' and $8 = '{}' and not m.metadata ? 'user_id'

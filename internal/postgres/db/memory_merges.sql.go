@@ -144,7 +144,7 @@ func (q *Queries) InsertMerged(ctx context.Context, arg InsertMergedParams) erro
 }
 
 const isMemory = `-- name: IsMemory :one
-select (exists (select from memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = $3)
+select (exists (select from live_memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = $3)
     or exists (select from merged_memories g where g.tenant_id = $1 and g.user_id = $2 and g.id = $3))::boolean as known
 `
 

@@ -298,7 +298,7 @@ func (q *Queries) Openings(ctx context.Context, arg OpeningsParams) ([]OpeningsR
 const passages = `-- name: Passages :many
 with positions as materialized (
     select w.n, w.id, w.seq, w.span_start, w.span_end, w.unit, (
-        select convert_to(u.piece, 'UTF8') from units u
+        select convert_to(u.piece, 'UTF8') from live_units u
         where u.tenant_id = $1 and u.user_id = $2 and u.id = w.unit and u.conversation_id = w.id and u.seq = w.seq
         limit 1) as piece
     from (select generate_subscripts($3::uuid[], 1) as n, unnest($3::uuid[]) as id, unnest($7::int[]) as seq,
@@ -321,7 +321,7 @@ select p.n::int as n, p.seq::int as position_seq, c.tenant_id, c.user_id, c.id, 
     case when m.seq = p.seq then coalesce(p.piece, (select x.piece from pieces x where x.n = p.n)) end::bytea as piece,
     octet_length(m.text) as length, case when m.seq <> p.seq then m.text else '' end::text as text
 from positions p
-join conversations c on c.tenant_id = $1 and c.user_id = $2 and c.id = p.id and c.id = any($3::uuid[]) and c.status = 'active'
+join live_conversations c on c.tenant_id = $1 and c.user_id = $2 and c.id = p.id and c.id = any($3::uuid[]) and c.status = 'active'
 cross join lateral (
     select g.seq, g.external_id, g.sender, g.text, g.tokens, g.created_at,
         sum(case when g.seq <> p.seq then octet_length(g.text) else 0 end) over (order by abs(g.seq - p.seq), g.seq) as bytes
@@ -349,17 +349,17 @@ type PassagesParams struct {
 }
 
 type PassagesRow struct {
-	N            int32
-	PositionSeq  int32
-	Conversation Conversation
-	Seq          int32
-	ExternalID   string
-	Sender       string
-	Tokens       int32
-	CreatedAt    time.Time
-	Piece        []byte
-	Length       int32
-	Text         string
+	N                int32
+	PositionSeq      int32
+	LiveConversation LiveConversation
+	Seq              int32
+	ExternalID       string
+	Sender           string
+	Tokens           int32
+	CreatedAt        time.Time
+	Piece            []byte
+	Length           int32
+	Text             string
 }
 
 // The piece of the message at each position in an active conversation, and the nearest messages around it whose texts have at most so many
@@ -388,23 +388,23 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 		if err := rows.Scan(
 			&i.N,
 			&i.PositionSeq,
-			&i.Conversation.TenantID,
-			&i.Conversation.UserID,
-			&i.Conversation.ID,
-			&i.Conversation.ExternalID,
-			&i.Conversation.Platform,
-			&i.Conversation.PlatformName,
-			&i.Conversation.Title,
-			&i.Conversation.Status,
-			&i.Conversation.Pinned,
-			&i.Conversation.MessageCount,
-			&i.Conversation.TokenCount,
-			&i.Conversation.Bytes,
-			&i.Conversation.ImportID,
-			&i.Conversation.CreatedAt,
-			&i.Conversation.UpdatedAt,
-			&i.Conversation.ImportedAt,
-			&i.Conversation.ExportedAt,
+			&i.LiveConversation.TenantID,
+			&i.LiveConversation.UserID,
+			&i.LiveConversation.ID,
+			&i.LiveConversation.ExternalID,
+			&i.LiveConversation.Platform,
+			&i.LiveConversation.PlatformName,
+			&i.LiveConversation.Title,
+			&i.LiveConversation.Status,
+			&i.LiveConversation.Pinned,
+			&i.LiveConversation.MessageCount,
+			&i.LiveConversation.TokenCount,
+			&i.LiveConversation.Bytes,
+			&i.LiveConversation.ImportID,
+			&i.LiveConversation.CreatedAt,
+			&i.LiveConversation.UpdatedAt,
+			&i.LiveConversation.ImportedAt,
+			&i.LiveConversation.ExportedAt,
 			&i.Seq,
 			&i.ExternalID,
 			&i.Sender,
@@ -426,7 +426,7 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 
 const quotedMemories = `-- name: QuotedMemories :many
 with written as materialized (
-    select ltrim(e.text, E' \t\r\n') as start, e.text, e.seq from memories e where e.tenant_id = $2 and e.user_id = $3
+    select ltrim(e.text, E' \t\r\n') as start, e.text, e.seq from live_memories e where e.tenant_id = $2 and e.user_id = $3
 ), openings as materialized (
     select left(w.start, l.length) as opening, l.length, w.text, w.seq
     from written w cross join (select distinct char_length(b) as length from unnest($1::text[]) b) l
@@ -497,7 +497,7 @@ select q.n::int as n, c.title, m.text, coalesce(u.starts, '{}')::int[] as starts
 from (select generate_subscripts($1::timestamptz[], 1) as n, unnest($1::timestamptz[]) as day, unnest($2::text[]) as sender,
     unnest($3::bytea[]) as opening, unnest($4::int[]) as seq) q
 join found m on m.day = q.day and m.sender = q.sender and m.opening = q.opening and m.place <= 10
-join conversations c on c.tenant_id = $5 and c.user_id = $6 and c.id = m.conversation_id
+join live_conversations c on c.tenant_id = $5 and c.user_id = $6 and c.id = m.conversation_id
 left join lateral (
     select array_agg(p.span_start order by p.span_start) as starts, array_agg(p.span_end order by p.span_start) as ends from units p
     where p.tenant_id = $5 and p.user_id = $6 and p.conversation_id = m.conversation_id and p.seq = m.seq) u on true

@@ -278,6 +278,68 @@ type IndexSweep struct {
 	DriftedSweeps int32
 }
 
+type LiveConversation struct {
+	TenantID     string
+	UserID       int64
+	ID           string
+	ExternalID   string
+	Platform     string
+	PlatformName string
+	Title        string
+	Status       string
+	Pinned       bool
+	MessageCount int32
+	TokenCount   int64
+	Bytes        int64
+	ImportID     string
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	ImportedAt   time.Time
+	ExportedAt   *time.Time
+}
+
+type LiveMemory struct {
+	TenantID       string
+	UserID         int64
+	ID             string
+	Seq            int64
+	BucketID       int64
+	Text           string
+	Tokens         int32
+	Source         string
+	Version        int32
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+	SupersededBy   *string
+	SupersededAt   *time.Time
+	AgentID        string
+	RunID          string
+	Tags           []string
+	Metadata       []byte
+	AttributeBytes int32
+}
+
+type LiveUnit struct {
+	TenantID         string
+	UserID           int64
+	ID               int64
+	Kind             int16
+	GroupID          int64
+	MemoryID         *string
+	ConversationID   *string
+	Seq              int32
+	SpanStart        int32
+	SpanEnd          int32
+	Tsv              interface{}
+	Embedding        []byte
+	IndexedAt        *time.Time
+	CreatedAt        time.Time
+	GenerationID     *int16
+	NextEmbedding    []byte
+	NextGenerationID *int16
+	Piece            *string
+}
+
 // The current version of each memory
 type Memory struct {
 	TenantID  string

@@ -28,8 +28,8 @@ func (q *Queries) ConfirmUnits(ctx context.Context, arg ConfirmUnitsParams) erro
 }
 
 const countConfirmed = `-- name: CountConfirmed :one
-select count(*) from units
-where tenant_id = $1 and id = any($2::bigint[]) and active and indexed_at < now() - interval '1 minute'
+select count(*) from live_units
+where tenant_id = $1 and id = any($2::bigint[]) and indexed_at < now() - interval '1 minute'
 `
 
 type CountConfirmedParams struct {
@@ -47,7 +47,7 @@ func (q *Queries) CountConfirmed(ctx context.Context, arg CountConfirmedParams) 
 
 const countUnits = `-- name: CountUnits :one
 select count(*) from (
-    select from units where tenant_id = $1 and user_id = $2 and kind = $3 and active limit $4
+    select from live_units where tenant_id = $1 and user_id = $2 and kind = $3 limit $4
 ) u
 `
 
@@ -80,13 +80,13 @@ from unnest($3::bigint[]) w(id)
 cross join lateral (
     select n.id, n.memory_id, n.group_id, n.span_start, n.span_end,
         case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
-    from units n
-    where n.tenant_id = $1 and n.user_id = $2 and n.id = w.id and n.kind = 1 and n.active
+    from live_units n
+    where n.tenant_id = $1 and n.user_id = $2 and n.id = w.id and n.kind = 1
         and ($5::bigint = 0 or n.group_id = $5)
     limit 1
 ) u
 cross join lateral (
-    select m.text, (m.superseded_by is not null)::boolean as superseded from memories m
+    select m.text, (m.superseded_by is not null)::boolean as superseded from live_memories m
     where m.tenant_id = $1 and m.user_id = $2 and m.id = u.memory_id
         and ($6::timestamptz is null or m.created_at >= $6)
         and ($7::timestamptz is null or m.created_at < $7)
@@ -162,21 +162,21 @@ with found as materialized (
                 and e.sender <> 'system' and left(e.text, 1024) ~ '\S'
             order by e.seq limit 1
         ) and not exists (
-            select from units e
+            select from live_units e
             where e.tenant_id = $1 and e.user_id = $2 and e.conversation_id = u.conversation_id and e.seq between u.seq and u.seq
                 and e.span_start < u.span_start
         ) then (
-            select o.title from conversations o where o.tenant_id = $1 and o.user_id = $2 and o.id = u.conversation_id limit 1
+            select o.title from live_conversations o where o.tenant_id = $1 and o.user_id = $2 and o.id = u.conversation_id limit 1
         ) else '' end as heading
     from unnest($3::bigint[]) w(id)
     cross join lateral (
         select n.id, n.conversation_id, n.seq, n.span_start, n.span_end, n.piece,
             case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
-        from units n
-        where n.tenant_id = $1 and n.user_id = $2 and n.id = w.id and n.kind = 2 and n.active
+        from live_units n
+        where n.tenant_id = $1 and n.user_id = $2 and n.id = w.id and n.kind = 2
             and ($5::bigint = 0 or n.group_id = $5)
             and ($6::timestamptz is null and $7::timestamptz is null or exists (
-                select from conversations o where o.tenant_id = $1 and o.user_id = $2 and o.id = n.conversation_id
+                select from live_conversations o where o.tenant_id = $1 and o.user_id = $2 and o.id = n.conversation_id
                     and o.created_at >= coalesce($6, '-infinity') and o.created_at < coalesce($7, 'infinity')))
         limit 1
     ) u
@@ -210,9 +210,9 @@ cross join lateral (
     (select n.id, n.embedding
     from (
         select n.id, n.span_start, case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
-        from units n
+        from live_units n
         where p.before and n.tenant_id = $1 and n.user_id = $2 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
-            and n.kind = 2 and n.active and n.id <> all($3::bigint[])
+            and n.kind = 2 and n.id <> all($3::bigint[])
         order by n.seq desc limit 256
     ) n
     order by n.span_start desc limit 8)
@@ -220,9 +220,9 @@ cross join lateral (
     (select n.id, n.embedding
     from (
         select n.id, n.span_start, case $4::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
-        from units n
+        from live_units n
         where p.after and n.tenant_id = $1 and n.user_id = $2 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
-            and n.kind = 2 and n.active and n.id <> all($3::bigint[])
+            and n.kind = 2 and n.id <> all($3::bigint[])
         order by n.seq limit 256
     ) n
     order by n.span_start limit 8)
@@ -303,12 +303,12 @@ func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([
 }
 
 const embeddings = `-- name: Embeddings :many
-select u.id, u.embedding from units u
-where u.tenant_id = $1 and u.user_id = $2 and u.kind = any('{1,2}') and u.id = any($3::bigint[]) and u.active and u.embedding is not null
+select u.id, u.embedding from live_units u
+where u.tenant_id = $1 and u.user_id = $2 and u.kind = any('{1,2}') and u.id = any($3::bigint[]) and u.embedding is not null
     and u.generation_id = $4::smallint
 union all
-select n.id, n.next_embedding from units n
-where n.tenant_id = $1 and n.user_id = $2 and n.kind = any('{1,2}') and n.id = any($3::bigint[]) and n.active
+select n.id, n.next_embedding from live_units n
+where n.tenant_id = $1 and n.user_id = $2 and n.kind = any('{1,2}') and n.id = any($3::bigint[])
     and n.next_generation_id = $4::smallint
 `
 
@@ -408,7 +408,7 @@ func (q *Queries) Lexical(ctx context.Context, arg LexicalParams) ([]LexicalRow,
 }
 
 const liveUnits = `-- name: LiveUnits :many
-select id from units where tenant_id = $1 and id > $2 and active order by id limit $3
+select id from live_units where tenant_id = $1 and id > $2 order by id limit $3
 `
 
 type LiveUnitsParams struct {
@@ -440,7 +440,7 @@ func (q *Queries) LiveUnits(ctx context.Context, arg LiveUnitsParams) ([]int64, 
 const liveUnitsOf = `-- name: LiveUnitsOf :many
 select u.id from (select distinct unnest($1::bigint[]) as id) w
 cross join lateral (
-    select n.id from units n where n.tenant_id = $2 and n.id between w.id and w.id and n.active
+    select n.id from live_units n where n.tenant_id = $2 and n.id between w.id and w.id
     order by n.id limit 1
 ) u
 `
@@ -479,11 +479,11 @@ with found as materialized (
     cross join lateral (
         select n.id, n.user_id, n.kind, n.group_id, n.memory_id, n.conversation_id, n.seq, n.span_start, n.span_end,
             n.embedding, n.generation_id, n.next_embedding, n.next_generation_id, n.piece
-        from units n where n.tenant_id = $2 and n.id between w.id and w.id and n.active
+        from live_units n where n.tenant_id = $2 and n.id between w.id and w.id
         order by n.id limit 1
     ) u
     cross join lateral (
-        (select ''::text as sender, 'epoch'::timestamptz as at, m.text from memories m
+        (select ''::text as sender, 'epoch'::timestamptz as at, m.text from live_memories m
             where m.tenant_id = $2 and m.user_id = u.user_id and m.id = u.memory_id limit 1)
         union all
         (select g.sender, g.created_at, g.text from messages g
@@ -615,11 +615,11 @@ const resolveChatUnits = `-- name: ResolveChatUnits :many
 select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end, g.created_at as at
 from unnest($1::bigint[]) w(id)
 cross join lateral (
-    select n.id, n.conversation_id, n.seq, n.span_start, n.span_end from units n
-    where n.tenant_id = $2 and n.user_id = $3 and n.id = w.id and n.kind = 2 and n.active
+    select n.id, n.conversation_id, n.seq, n.span_start, n.span_end from live_units n
+    where n.tenant_id = $2 and n.user_id = $3 and n.id = w.id and n.kind = 2
         and ($4::bigint = 0 or n.group_id = $4)
         and ($5::timestamptz is null and $6::timestamptz is null or exists (
-            select from conversations o where o.tenant_id = $2 and o.user_id = $3 and o.id = n.conversation_id
+            select from live_conversations o where o.tenant_id = $2 and o.user_id = $3 and o.id = n.conversation_id
                 and o.created_at >= coalesce($5, '-infinity') and o.created_at < coalesce($6, 'infinity')))
     limit 1
 ) u
@@ -693,13 +693,13 @@ const resolveMemoryUnits = `-- name: ResolveMemoryUnits :many
 select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end, m.superseded
 from unnest($1::bigint[]) w(id)
 cross join lateral (
-    select n.id, n.memory_id, n.seq, n.span_start, n.span_end from units n
-    where n.tenant_id = $2 and n.user_id = $3 and n.id = w.id and n.kind = 1 and n.active
+    select n.id, n.memory_id, n.seq, n.span_start, n.span_end from live_units n
+    where n.tenant_id = $2 and n.user_id = $3 and n.id = w.id and n.kind = 1
         and ($4::bigint = 0 or n.group_id = $4)
     limit 1
 ) u
 cross join lateral (
-    select (m.superseded_by is not null)::boolean as superseded from memories m where m.tenant_id = $2 and m.user_id = $3 and m.id = u.memory_id
+    select (m.superseded_by is not null)::boolean as superseded from live_memories m where m.tenant_id = $2 and m.user_id = $3 and m.id = u.memory_id
         and ($5::timestamptz is null or m.created_at >= $5)
         and ($6::timestamptz is null or m.created_at < $6)
     limit 1
@@ -811,7 +811,7 @@ func (q *Queries) SaveVectors(ctx context.Context, arg SaveVectorsParams) error 
 }
 
 const unconfirmedUnits = `-- name: UnconfirmedUnits :many
-select id from units where tenant_id = $1 and id > $2 and active and indexed_at is null order by id limit $3
+select id from live_units where tenant_id = $1 and id > $2 and indexed_at is null order by id limit $3
 `
 
 type UnconfirmedUnitsParams struct {

@@ -1,12 +1,12 @@
 -- name: CountAccount :one
 select (select count(*) from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id) as buckets,
-    ((select count(*) from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id)
+    ((select count(*) from live_memories m where m.tenant_id = @tenant_id and m.user_id = @user_id)
         + (select count(*) from merged_memories m where m.tenant_id = @tenant_id and m.user_id = @user_id))::bigint as memories,
-    ((select count(*) from memory_versions v join memories m on m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id
+    ((select count(*) from memory_versions v join live_memories m on m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id
         where v.tenant_id = @tenant_id and v.user_id = @user_id and v.version < m.version)
         + (select count(*) from memory_versions v join merged_memories m on m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id
         where v.tenant_id = @tenant_id and v.user_id = @user_id and v.version < m.version))::bigint as versions,
-    (select count(*) from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id) as conversations,
+    (select count(*) from live_conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id) as conversations,
     (select count(*) from messages g where g.tenant_id = @tenant_id and g.user_id = @user_id) as messages,
     now()::timestamptz as at;
 

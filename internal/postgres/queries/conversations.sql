@@ -22,10 +22,10 @@ order by c.platform, c.external_id
 on conflict (tenant_id, user_id, platform, external_id) do nothing;
 
 -- name: GetConversation :one
-select * from conversations where tenant_id = @tenant_id and user_id = @user_id and id = @id;
+select * from live_conversations where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: FindConversation :one
-select * from conversations where tenant_id = @tenant_id and user_id = @user_id and platform = @platform and external_id = @external_id;
+select * from live_conversations where tenant_id = @tenant_id and user_id = @user_id and platform = @platform and external_id = @external_id;
 
 -- name: UpdateConversation :exec
 -- Keeps imported_at, so that a purge that began before the update still deletes the conversation.
@@ -35,7 +35,7 @@ update conversations set platform_name = @platform_name, title = @title, message
 where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: ListConversations :many
-select * from conversations c
+select * from live_conversations c
 where c.tenant_id = @tenant_id and c.user_id = @user_id
     and (cardinality(@platforms::text[]) = 0 or lower(c.platform) = any(@platforms))
     and (@title::text = '' or c.title ilike '%' || @title || '%')
@@ -48,7 +48,7 @@ order by c.created_at desc, c.id desc
 limit @page offset @skip;
 
 -- name: CountConversations :one
-select count(*) from conversations c
+select count(*) from live_conversations c
 where c.tenant_id = @tenant_id and c.user_id = @user_id
     and (cardinality(@platforms::text[]) = 0 or lower(c.platform) = any(@platforms))
     and (@title::text = '' or c.title ilike '%' || @title || '%')
@@ -62,15 +62,15 @@ where c.tenant_id = @tenant_id and c.user_id = @user_id
 -- Steps from one platform to the next in conversations_external instead of reading
 -- all conversations.
 with recursive known as (
-    (select c.platform from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id order by c.platform limit 1)
+    (select c.platform from live_conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id order by c.platform limit 1)
     union all
     select n.platform from known k cross join lateral (
-        select c.platform from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id and c.platform > k.platform
+        select c.platform from live_conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id and c.platform > k.platform
         order by c.platform limit 1
     ) n
 )
 select exists (
-    select from known k join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.platform = k.platform
+    select from known k join live_conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.platform = k.platform
     where lower(k.platform) = any(@names::text[]) and c.status = 'active'
 );
 

@@ -100,8 +100,8 @@ select coalesce(max(id), 0)::bigint from batch;
 
 -- name: ProbeUsers :many
 -- Users with enough units in both generations, by kind.
-select u.user_id, u.kind, count(*) as units from units u
-where u.tenant_id = @tenant_id and u.active and u.embedding is not null and u.next_embedding is not null
+select u.user_id, u.kind, count(*) as units from live_units u
+where u.tenant_id = @tenant_id and u.embedding is not null and u.next_embedding is not null
 group by u.user_id, u.kind having count(*) >= @at_least::bigint order by random() limit @most::bigint;
 
 -- name: ProbeUnits :many
@@ -109,9 +109,9 @@ group by u.user_id, u.kind having count(*) >= @at_least::bigint order by random(
 with found as materialized (
     select u.id, coalesce(u.memory_id, u.conversation_id) as owner, u.seq, u.span_start, u.span_end,
         u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, coalesce(m.text, g.text) as text, left(b.text, 2000) as before
-    from (select * from units x where x.tenant_id = @tenant_id and x.user_id = @user_id and x.kind = @kind and x.active
+    from (select * from live_units x where x.tenant_id = @tenant_id and x.user_id = @user_id and x.kind = @kind
         and x.embedding is not null and x.next_embedding is not null order by random() limit @most::bigint) u
-    left join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
+    left join live_memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
     left join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
     left join messages b on b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.conversation_id = u.conversation_id and b.seq = u.seq - 1
     where coalesce(m.text, g.text) is not null

@@ -117,12 +117,12 @@ update imports i set indexed = i.indexed + m.n, version = i.version + 1 from (se
 where i.tenant_id = @tenant_id and i.user_id = @user_id and i.id = @import_id and m.n > 0;
 
 -- name: GetImport :one
-select sqlc.embed(i), (select count(*) from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id
+select sqlc.embed(i), (select count(*) from live_conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id
     and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = @tenant_id and i.user_id = @user_id and i.id = @id and i.status <> 'uploading';
 
 -- name: ListImports :many
-select sqlc.embed(i), (select count(*) from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id
+select sqlc.embed(i), (select count(*) from live_conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id
     and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = @tenant_id and i.user_id = @user_id and i.kind = 'file' and i.status <> 'uploading'
 order by i.id desc limit @page offset @skip;

@@ -12,7 +12,7 @@ select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tena
         order by m.seq limit 1)::text,
         (select m.id from (select generate_subscripts(@repeats::text[], 1) as n, unnest(@repeats::text[]) as text, unnest(@days::text[]) as day) w
         cross join lateral memories_with_text(@tenant_id, @user_id, w.text) m
-        where (w.day = '' or w.day = (select to_char(o.created_at at time zone 'UTC', 'YYYY-MM-DD') from memories o
+        where (w.day = '' or w.day = (select to_char(o.created_at at time zone 'UTC', 'YYYY-MM-DD') from live_memories o
                 where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = m.id))
             and @bucket_id in (0, m.bucket_id)
             and (@agent_id = '' and @run_id = '' and @tags = '{}' and @metadata = '{}' and not m.metadata ? 'user_id'
@@ -76,8 +76,8 @@ where tenant_id = @tenant_id and user_id = @user_id and (id = @id::uuid or super
 
 -- name: NewerMemories :many
 -- The existing memories that supersede others, if that was known before a time.
-select m.id, n.id as newer from memories m
-join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
+select m.id, n.id as newer from live_memories m
+join live_memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
 where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[])
     and (@bucket_id::bigint = 0 or n.bucket_id = @bucket_id)
     and (sqlc.narg('as_of')::timestamptz is null or m.superseded_at < sqlc.narg('as_of'));
@@ -186,22 +186,22 @@ where tenant_id = @tenant_id and user_id = @user_id and memory_id = @memory_id
 order by version desc offset @skip::int limit @page::int;
 
 -- name: HasMemory :one
-select exists (select from memories where tenant_id = @tenant_id and user_id = @user_id and id = @id);
+select exists (select from live_memories where tenant_id = @tenant_id and user_id = @user_id and id = @id);
 
 -- name: MemoryLabels :many
 -- The most frequent sources, without the empty one, and tags.
 select l.is_tag::boolean as is_tag, l.name::text as name from (
-    (select false as is_tag, s.source as name, count(*) as n from memories s where s.tenant_id = @tenant_id and s.user_id = @user_id and s.source <> ''
+    (select false as is_tag, s.source as name, count(*) as n from live_memories s where s.tenant_id = @tenant_id and s.user_id = @user_id and s.source <> ''
         group by s.source order by n desc, s.source limit 50)
     union all
-    (select true, t.tag, count(*) as n from memories m cross join unnest(m.tags) t (tag) where m.tenant_id = @tenant_id and m.user_id = @user_id
+    (select true, t.tag, count(*) as n from live_memories m cross join unnest(m.tags) t (tag) where m.tenant_id = @tenant_id and m.user_id = @user_id
         group by t.tag order by n desc, t.tag limit 50)) l
 order by l.is_tag, lower(l.name), l.name;
 
 -- name: MemoryGroups :many
 -- What memories name in agent_id, run_id and the members user_id and app_id of their metadata.
 select g.kind::text as kind, g.name::text as name, count(*) as memories, min(m.created_at)::timestamptz as created_at, max(m.updated_at)::timestamptz as updated_at
-from memories m cross join lateral (values
+from live_memories m cross join lateral (values
     ('user', case jsonb_typeof(m.metadata -> 'user_id') when 'string' then m.metadata ->> 'user_id' end),
     ('app', case jsonb_typeof(m.metadata -> 'app_id') when 'string' then m.metadata ->> 'app_id' end),
     ('agent', m.agent_id), ('run', m.run_id)) g (kind, name)
@@ -209,7 +209,7 @@ where m.tenant_id = @tenant_id and m.user_id = @user_id and g.name <> ''
 group by g.kind, g.name order by g.kind, g.name offset @skip::int limit @page::int;
 
 -- name: CountMemoryGroups :one
-select count(distinct (g.kind, g.name)) from memories m cross join lateral (values
+select count(distinct (g.kind, g.name)) from live_memories m cross join lateral (values
     ('user', case jsonb_typeof(m.metadata -> 'user_id') when 'string' then m.metadata ->> 'user_id' end),
     ('app', case jsonb_typeof(m.metadata -> 'app_id') when 'string' then m.metadata ->> 'app_id' end),
     ('agent', m.agent_id), ('run', m.run_id)) g (kind, name)
@@ -218,7 +218,7 @@ where m.tenant_id = @tenant_id and m.user_id = @user_id and g.name <> '';
 -- name: MemoryOwners :many
 -- The users of applications who own these memories. Several may own one id, because a restore keeps the ids of an export.
 -- Each owner is looked up alone: a join may read all users of the tenant.
-select m.id, min(u.name)::text as name, (count(*) > 1)::boolean as ambiguous from memories m
+select m.id, min(u.name)::text as name, (count(*) > 1)::boolean as ambiguous from live_memories m
 cross join lateral (select x.name from users x where x.tenant_id = @tenant_id and x.id = m.user_id and x.kind = 'application_user' and x.active limit 1) u
 where m.tenant_id = @tenant_id and m.id = any(@ids::uuid[])
 group by m.id;

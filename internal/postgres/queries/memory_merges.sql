@@ -8,7 +8,7 @@ select id, merged_into from merged_memories where tenant_id = @tenant_id and use
 
 -- name: IsMemory :one
 -- Also of a merged memory.
-select (exists (select from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = @id)
+select (exists (select from live_memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = @id)
     or exists (select from merged_memories g where g.tenant_id = @tenant_id and g.user_id = @user_id and g.id = @id))::boolean as known;
 
 -- name: CountMerged :one

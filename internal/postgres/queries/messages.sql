@@ -53,7 +53,7 @@ returning id, seq, span_start, span_end, embedding, generation_id;
 -- read all messages of the user and, once there are statistics, the ids those that read all conversations.
 with positions as materialized (
     select w.*, (
-        select convert_to(u.piece, 'UTF8') from units u
+        select convert_to(u.piece, 'UTF8') from live_units u
         where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = w.unit and u.conversation_id = w.id and u.seq = w.seq
         limit 1) as piece
     from (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@seqs::int[]) as seq,
@@ -76,7 +76,7 @@ select p.n::int as n, p.seq::int as position_seq, sqlc.embed(c), m.seq, m.extern
     case when m.seq = p.seq then coalesce(p.piece, (select x.piece from pieces x where x.n = p.n)) end::bytea as piece,
     octet_length(m.text) as length, case when m.seq <> p.seq then m.text else '' end::text as text
 from positions p
-join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = p.id and c.id = any(@ids::uuid[]) and c.status = 'active'
+join live_conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = p.id and c.id = any(@ids::uuid[]) and c.status = 'active'
 cross join lateral (
     select g.seq, g.external_id, g.sender, g.text, g.tokens, g.created_at,
         sum(case when g.seq <> p.seq then octet_length(g.text) else 0 end) over (order by abs(g.seq - p.seq), g.seq) as bytes
@@ -125,7 +125,7 @@ select q.n::int as n, c.title, m.text, coalesce(u.starts, '{}')::int[] as starts
 from (select generate_subscripts(@days::timestamptz[], 1) as n, unnest(@days::timestamptz[]) as day, unnest(@senders::text[]) as sender,
     unnest(@openings::bytea[]) as opening, unnest(@seqs::int[]) as seq) q
 join found m on m.day = q.day and m.sender = q.sender and m.opening = q.opening and m.place <= 10
-join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = m.conversation_id
+join live_conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = m.conversation_id
 left join lateral (
     select array_agg(p.span_start order by p.span_start) as starts, array_agg(p.span_end order by p.span_start) as ends from units p
     where p.tenant_id = @tenant_id and p.user_id = @user_id and p.conversation_id = m.conversation_id and p.seq = m.seq) u on true
@@ -134,7 +134,7 @@ where m.conversation_id <> @conversation_id::uuid or m.seq <> q.seq;
 -- name: QuotedMemories :many
 -- Memories that begin like a quotation, at most 10 for each beginning. They are read once, as in QuotedMessages.
 with written as materialized (
-    select ltrim(e.text, E' \t\r\n') as start, e.text, e.seq from memories e where e.tenant_id = @tenant_id and e.user_id = @user_id
+    select ltrim(e.text, E' \t\r\n') as start, e.text, e.seq from live_memories e where e.tenant_id = @tenant_id and e.user_id = @user_id
 ), openings as materialized (
     select left(w.start, l.length) as opening, l.length, w.text, w.seq
     from written w cross join (select distinct char_length(b) as length from unnest(@openings::text[]) b) l

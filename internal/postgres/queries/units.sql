@@ -9,13 +9,13 @@ select unit_id::bigint as id, score::float8 as score from lexical_ranking(@tenan
 select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end, m.superseded
 from unnest(@ids::bigint[]) w(id)
 cross join lateral (
-    select n.id, n.memory_id, n.seq, n.span_start, n.span_end from units n
-    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 1 and n.active
+    select n.id, n.memory_id, n.seq, n.span_start, n.span_end from live_units n
+    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 1
         and (@group_id::bigint = 0 or n.group_id = @group_id)
     limit 1
 ) u
 cross join lateral (
-    select (m.superseded_by is not null)::boolean as superseded from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = u.memory_id
+    select (m.superseded_by is not null)::boolean as superseded from live_memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = u.memory_id
         and (sqlc.narg('from_time')::timestamptz is null or m.created_at >= sqlc.narg('from_time'))
         and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'))
     limit 1
@@ -26,11 +26,11 @@ cross join lateral (
 select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end, g.created_at as at
 from unnest(@ids::bigint[]) w(id)
 cross join lateral (
-    select n.id, n.conversation_id, n.seq, n.span_start, n.span_end from units n
-    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 2 and n.active
+    select n.id, n.conversation_id, n.seq, n.span_start, n.span_end from live_units n
+    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 2
         and (@group_id::bigint = 0 or n.group_id = @group_id)
         and (sqlc.narg('from_time')::timestamptz is null and sqlc.narg('to_time')::timestamptz is null or exists (
-            select from conversations o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = n.conversation_id
+            select from live_conversations o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = n.conversation_id
                 and o.created_at >= coalesce(sqlc.narg('from_time'), '-infinity') and o.created_at < coalesce(sqlc.narg('to_time'), 'infinity')))
     limit 1
 ) u
@@ -52,11 +52,11 @@ with found as materialized (
     cross join lateral (
         select n.id, n.user_id, n.kind, n.group_id, n.memory_id, n.conversation_id, n.seq, n.span_start, n.span_end,
             n.embedding, n.generation_id, n.next_embedding, n.next_generation_id, n.piece
-        from units n where n.tenant_id = @tenant_id and n.id between w.id and w.id and n.active
+        from live_units n where n.tenant_id = @tenant_id and n.id between w.id and w.id
         order by n.id limit 1
     ) u
     cross join lateral (
-        (select ''::text as sender, 'epoch'::timestamptz as at, m.text from memories m
+        (select ''::text as sender, 'epoch'::timestamptz as at, m.text from live_memories m
             where m.tenant_id = @tenant_id and m.user_id = u.user_id and m.id = u.memory_id limit 1)
         union all
         (select g.sender, g.created_at, g.text from messages g
@@ -133,35 +133,35 @@ where tenant_id = @tenant_id and user_id = any(@user_ids::bigint[]) and kind in 
 -- See LoadUnits.
 select u.id from (select distinct unnest(@ids::bigint[]) as id) w
 cross join lateral (
-    select n.id from units n where n.tenant_id = @tenant_id and n.id between w.id and w.id and n.active
+    select n.id from live_units n where n.tenant_id = @tenant_id and n.id between w.id and w.id
     order by n.id limit 1
 ) u;
 
 -- name: LiveUnits :many
-select id from units where tenant_id = @tenant_id and id > @after and active order by id limit @count;
+select id from live_units where tenant_id = @tenant_id and id > @after order by id limit @count;
 
 -- name: UnconfirmedUnits :many
-select id from units where tenant_id = @tenant_id and id > @after and active and indexed_at is null order by id limit @count;
+select id from live_units where tenant_id = @tenant_id and id > @after and indexed_at is null order by id limit @count;
 
 -- name: CountConfirmed :one
 -- Those that the index contained before now. A margin excludes units that a job is writing.
-select count(*) from units
-where tenant_id = @tenant_id and id = any(@ids::bigint[]) and active and indexed_at < now() - interval '1 minute';
+select count(*) from live_units
+where tenant_id = @tenant_id and id = any(@ids::bigint[]) and indexed_at < now() - interval '1 minute';
 
 -- name: CountUnits :one
 -- Counts up to at_most.
 select count(*) from (
-    select from units where tenant_id = @tenant_id and user_id = @user_id and kind = @kind and active limit @at_most
+    select from live_units where tenant_id = @tenant_id and user_id = @user_id and kind = @kind limit @at_most
 ) u;
 
 -- name: Embeddings :many
 -- The kinds, which are all, complete the condition of the index units_kind. Otherwise, PostgreSQL may read all units of the user.
-select u.id, u.embedding from units u
-where u.tenant_id = @tenant_id and u.user_id = @user_id and u.kind = any('{1,2}') and u.id = any(@ids::bigint[]) and u.active and u.embedding is not null
+select u.id, u.embedding from live_units u
+where u.tenant_id = @tenant_id and u.user_id = @user_id and u.kind = any('{1,2}') and u.id = any(@ids::bigint[]) and u.embedding is not null
     and u.generation_id = @generation_id::smallint
 union all
-select n.id, n.next_embedding from units n
-where n.tenant_id = @tenant_id and n.user_id = @user_id and n.kind = any('{1,2}') and n.id = any(@ids::bigint[]) and n.active
+select n.id, n.next_embedding from live_units n
+where n.tenant_id = @tenant_id and n.user_id = @user_id and n.kind = any('{1,2}') and n.id = any(@ids::bigint[])
     and n.next_generation_id = @generation_id::smallint;
 
 -- name: DescribeUnits :many
@@ -180,21 +180,21 @@ with found as materialized (
                 and e.sender <> 'system' and left(e.text, 1024) ~ '\S'
             order by e.seq limit 1
         ) and not exists (
-            select from units e
+            select from live_units e
             where e.tenant_id = @tenant_id and e.user_id = @user_id and e.conversation_id = u.conversation_id and e.seq between u.seq and u.seq
                 and e.span_start < u.span_start
         ) then (
-            select o.title from conversations o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = u.conversation_id limit 1
+            select o.title from live_conversations o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = u.conversation_id limit 1
         ) else '' end as heading
     from unnest(@ids::bigint[]) w(id)
     cross join lateral (
         select n.id, n.conversation_id, n.seq, n.span_start, n.span_end, n.piece,
             case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
-        from units n
-        where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 2 and n.active
+        from live_units n
+        where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 2
             and (@group_id::bigint = 0 or n.group_id = @group_id)
             and (sqlc.narg('from_time')::timestamptz is null and sqlc.narg('to_time')::timestamptz is null or exists (
-                select from conversations o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = n.conversation_id
+                select from live_conversations o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = n.conversation_id
                     and o.created_at >= coalesce(sqlc.narg('from_time'), '-infinity') and o.created_at < coalesce(sqlc.narg('to_time'), 'infinity')))
         limit 1
     ) u
@@ -228,9 +228,9 @@ cross join lateral (
     (select n.id, n.embedding
     from (
         select n.id, n.span_start, case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
-        from units n
+        from live_units n
         where p.before and n.tenant_id = @tenant_id and n.user_id = @user_id and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
-            and n.kind = 2 and n.active and n.id <> all(@ids::bigint[])
+            and n.kind = 2 and n.id <> all(@ids::bigint[])
         order by n.seq desc limit 256
     ) n
     order by n.span_start desc limit 8)
@@ -238,9 +238,9 @@ cross join lateral (
     (select n.id, n.embedding
     from (
         select n.id, n.span_start, case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
-        from units n
+        from live_units n
         where p.after and n.tenant_id = @tenant_id and n.user_id = @user_id and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
-            and n.kind = 2 and n.active and n.id <> all(@ids::bigint[])
+            and n.kind = 2 and n.id <> all(@ids::bigint[])
         order by n.seq limit 256
     ) n
     order by n.span_start limit 8)
@@ -256,13 +256,13 @@ from unnest(@ids::bigint[]) w(id)
 cross join lateral (
     select n.id, n.memory_id, n.group_id, n.span_start, n.span_end,
         case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
-    from units n
-    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 1 and n.active
+    from live_units n
+    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 1
         and (@group_id::bigint = 0 or n.group_id = @group_id)
     limit 1
 ) u
 cross join lateral (
-    select m.text, (m.superseded_by is not null)::boolean as superseded from memories m
+    select m.text, (m.superseded_by is not null)::boolean as superseded from live_memories m
     where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = u.memory_id
         and (sqlc.narg('from_time')::timestamptz is null or m.created_at >= sqlc.narg('from_time'))
         and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'))

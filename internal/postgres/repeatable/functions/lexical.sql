@@ -61,8 +61,8 @@ begin
         from unnest(to_tsvector('english', p_query))
         order by positions[1] limit 64
     ), sample as materialized (
-        select u.tsv from units u
-        where u.tenant_id = p_tenant and u.user_id = p_user and u.kind = p_kind and u.active
+        select u.tsv from live_units u
+        where u.tenant_id = p_tenant and u.user_id = p_user and u.kind = p_kind
         order by u.id desc limit 300
     ), size as (
         select count(*)::float8 as n from sample
@@ -73,8 +73,8 @@ begin
         select lexeme, term, ln(1 + (n - df + 0.5) / (df + 0.5)) as idf, n
         from counted, size
         -- If the sample is all units, a word without a match is nowhere.
-        where df > 0 or n = 300 and exists (select from units u
-            where u.tenant_id = p_tenant and u.user_id = p_user and u.kind = p_kind and u.active and u.tsv @@ term)
+        where df > 0 or n = 300 and exists (select from live_units u
+            where u.tenant_id = p_tenant and u.user_id = p_user and u.kind = p_kind and u.tsv @@ term)
     ), kept as (
         select lexeme, term, w.idf, w.idf > 0.5 as rare from weighed w
         where w.idf > 0.5 or n < 50 or not exists (select from weighed o where o.idf > 0.5)
@@ -92,7 +92,8 @@ revoke all on function lexical_terms from public;
 -- show many more than 5,000 units has them not counted again.
 --
 -- p_from and p_to filter by the creation of the memory or conversation, p_after and p_before by the time of the
--- message. p_memories, unless it is null, restricts it to units of these memories.
+-- message. p_memories, unless it is null, restricts it to units of these memories. It repeats the condition of the view
+-- live_units, because views have no ctid.
 create or replace function lexical_ranking(p_tenant uuid, p_user bigint, p_kind smallint, p_group bigint,
     p_from timestamptz, p_to timestamptz, p_after timestamptz, p_before timestamptz, p_query text, p_limit int, p_memories uuid[])
 returns table (unit_id bigint, score float8)

@@ -23,7 +23,7 @@ begin
     end if;
     return query
         select m.id, m.seq, m.bucket_id, m.agent_id, m.run_id, m.tags, m.metadata
-        from (select * from memories x where hashtextextended(x.text, x.user_id) = hashtextextended(p_text, p_user) offset 0) m
+        from (select * from live_memories x where hashtextextended(x.text, x.user_id) = hashtextextended(p_text, p_user) offset 0) m
         where m.tenant_id = p_tenant and m.user_id = p_user and m.text = p_text;
 end $$;
 revoke all on function memories_with_text from public;
