@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
 	"github.com/mnemo-dev/mnemo/internal/indexing"
