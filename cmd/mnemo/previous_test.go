@@ -69,13 +69,14 @@ func useMemories(t *testing.T, c *client.Client) {
 	}
 }
 
-// buildPrevious builds mnemo of the last release in the history or, before the first one, of the commit that added the schema.
+// buildPrevious builds mnemo of the last release in the history or, before the first one, of the last commit that changed
+// the initial schema.
 func buildPrevious(t *testing.T) string {
 	t.Helper()
 	const schema = "internal/postgres/migrations/00001_schema.sql"
 	revision, err := exec.CommandContext(t.Context(), "git", "describe", "--tags", "--abbrev=0", "--match=v*", "HEAD^").Output()
 	if err != nil {
-		revision = output(t, "git", "log", "--diff-filter=A", "--format=%H", "--max-count=1", "--", "../../"+schema)
+		revision = output(t, "git", "log", "--format=%H", "--max-count=1", "--", "../../"+schema)
 	}
 	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "mnemo")
 	archive := filepath.Join(dir, "source.tar")
