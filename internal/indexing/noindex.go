@@ -23,7 +23,7 @@ var (
 var errNoIndex = fault.New(fault.Unavailable, "the tenant's vectors are in Milvus, which is not configured")
 
 // Search returns Unavailable.
-func (NoIndex) Search(context.Context, tenant.Scope, placement.Location, retrieve.Query, []float32) ([]retrieve.Hit, error) {
+func (NoIndex) Search(context.Context, tenant.Scope, placement.Location, retrieve.Request, []float32) ([]retrieve.Hit, error) {
 	return nil, errNoIndex
 }
 

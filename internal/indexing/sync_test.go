@@ -188,7 +188,7 @@ func pageOf(sorted []retrieve.UnitID, after retrieve.UnitID, limit int) []retrie
 
 type envIndex struct{ *env }
 
-func (e envIndex) Search(context.Context, tenant.Scope, placement.Location, retrieve.Query, []float32) ([]retrieve.Hit, error) {
+func (e envIndex) Search(context.Context, tenant.Scope, placement.Location, retrieve.Request, []float32) ([]retrieve.Hit, error) {
 	panic("Search is not implemented")
 }
 

@@ -232,7 +232,7 @@ func (m *migrationEnv) search(t *testing.T, of []retrieve.UnitID) int {
 		return 0
 	}
 	vectors, _ := oneVector{}.Embed(t.Context(), []string{""})
-	hits, err := m.index.Search(t.Context(), m.scope, w.Current.Location, retrieve.Query{Kind: retrieve.Memory, Limit: 2000}, vectors[0])
+	hits, err := m.index.Search(t.Context(), m.scope, w.Current.Location, retrieve.Request{Kind: retrieve.Memory, Limit: 2000}, vectors[0])
 	if err != nil {
 		t.Errorf("search in %+v: %v", w.Current, err)
 		return 0

@@ -23,7 +23,7 @@ func FuzzFilter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key string, user, group int64, shared bool) {
 		scope := tenant.Scope{Tenant: tenant.ID(key), User: tenant.UserID(user)}
-		expr := within(placement.Location{Partition: key, Shared: shared}, filter(scope, retrieve.Query{Kind: retrieve.Memory, Group: group, Text: key}))
+		expr := within(placement.Location{Partition: key, Shared: shared}, filter(scope, retrieve.Request{Kind: retrieve.Memory, Group: group, Text: key}))
 		m := conjunction.FindStringSubmatch(expr)
 		if m == nil {
 			t.Fatalf("expression %q", expr)

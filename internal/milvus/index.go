@@ -23,17 +23,17 @@ const (
 	minEf     = 64    // minimum number of HNSW candidates
 )
 
-// Search returns the best q.Limit entries of the user in the partition by cosine, best
+// Search returns the best r.Limit entries of the user in the partition by cosine, best
 // first. It may miss entries written in the last seconds.
-func (x *Index) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query, vector []float32) ([]retrieve.Hit, error) {
-	limit := min(max(q.Limit, 1), maxRows)
+func (x *Index) Search(ctx context.Context, scope tenant.Scope, p placement.Location, r retrieve.Request, vector []float32) ([]retrieve.Hit, error) {
+	limit := min(max(r.Limit, 1), maxRows)
 	params, err := entity.NewIndexHNSWSearchParam(max(limit*2, minEf))
 	if err != nil {
 		return nil, mapError(err, "search")
 	}
 	ctx, cancel := context.WithTimeout(ctx, x.config.CallTimeout)
 	defer cancel()
-	results, err := x.client.Search(ctx, x.collection(p), partitions(p), within(p, filter(scope, q)), nil,
+	results, err := x.client.Search(ctx, x.collection(p), partitions(p), within(p, filter(scope, r)), nil,
 		[]entity.Vector{entity.FloatVector(vector)}, fieldEmbedding, entity.COSINE, limit, params,
 		client.WithSearchQueryConsistencyLevel(entity.ClBounded))
 	if isEmpty(err) {
@@ -89,11 +89,11 @@ func within(p placement.Location, expr string) string {
 
 // filter returns the filter expression of a search. It contains numbers only, so user
 // input cannot be injected.
-func filter(scope tenant.Scope, q retrieve.Query) string {
+func filter(scope tenant.Scope, r retrieve.Request) string {
 	expr := fieldUser + " == " + strconv.FormatInt(int64(scope.User), 10) +
-		" && " + fieldKind + " == " + strconv.Itoa(int(q.Kind))
-	if q.Group != 0 {
-		expr += " && " + fieldGroup + " == " + strconv.FormatInt(q.Group, 10)
+		" && " + fieldKind + " == " + strconv.Itoa(int(r.Kind))
+	if r.Group != 0 {
+		expr += " && " + fieldGroup + " == " + strconv.FormatInt(r.Group, 10)
 	}
 	return expr
 }

@@ -41,16 +41,16 @@ func TestSearchSeesOneUserOfOneTenant(t *testing.T) {
 		reason   string
 		scope    tenant.Scope
 		location placement.Location
-		query    retrieve.Query
+		query    retrieve.Request
 		want     []retrieve.UnitID
 	}{
-		"Alice":       {"not Bob's or the other tenant's entries", b.alice, b.location, retrieve.Query{}, []retrieve.UnitID{1, 2}},
-		"Bob":         {"not Alice's entries", b.bob, b.location, retrieve.Query{}, []retrieve.UnitID{3}},
-		"OtherTenant": {"only its own partition", tenant.Scope{Tenant: "two", User: 9}, other, retrieve.Query{}, []retrieve.UnitID{12}},
-		"Partition":   {"the partition isolates even equal user ids", b.alice, other, retrieve.Query{}, []retrieve.UnitID{11}},
-		"Group":       {"restricted to the group", b.alice, b.location, retrieve.Query{Group: 6}, []retrieve.UnitID{2}},
-		"GroupEmpty":  {"an unknown group is empty, not an error", b.alice, b.location, retrieve.Query{Group: 7}, nil},
-		"Kind":        {"restricted to the kind", b.alice, b.location, retrieve.Query{Kind: retrieve.Chat}, []retrieve.UnitID{4}},
+		"Alice":       {"not Bob's or the other tenant's entries", b.alice, b.location, retrieve.Request{}, []retrieve.UnitID{1, 2}},
+		"Bob":         {"not Alice's entries", b.bob, b.location, retrieve.Request{}, []retrieve.UnitID{3}},
+		"OtherTenant": {"only its own partition", tenant.Scope{Tenant: "two", User: 9}, other, retrieve.Request{}, []retrieve.UnitID{12}},
+		"Partition":   {"the partition isolates even equal user ids", b.alice, other, retrieve.Request{}, []retrieve.UnitID{11}},
+		"Group":       {"restricted to the group", b.alice, b.location, retrieve.Request{Group: 6}, []retrieve.UnitID{2}},
+		"GroupEmpty":  {"an unknown group is empty, not an error", b.alice, b.location, retrieve.Request{Group: 7}, nil},
+		"Kind":        {"restricted to the kind", b.alice, b.location, retrieve.Request{Kind: retrieve.Chat}, []retrieve.UnitID{4}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestSearchIsBestFirstByCosine(t *testing.T) {
 	near.Vector = axis(1)
 	near.Vector[0] = 1 // not normalized: the cosine ignores the length
 	b.upsert(t, b.location, far, near, entry(1, b.alice.User, 1))
-	hits, err := b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: 3}, axis(1))
+	hits, err := b.Search(t.Context(), b.alice, b.location, retrieve.Request{Kind: retrieve.Memory, Limit: 3}, axis(1))
 	if err != nil {
 		t.Fatalf("Search: %v", err)
 	}
@@ -92,10 +92,10 @@ func TestUpsertReplaces(t *testing.T) {
 	if d := cmp.Diff([]retrieve.UnitID{1}, b.list(t, b.location)); d != "" {
 		t.Errorf("after three upserts, -want +got\n%s", d)
 	}
-	if got := b.search(t, b.alice, b.location, retrieve.Query{Group: 5}); got != nil {
+	if got := b.search(t, b.alice, b.location, retrieve.Request{Group: 5}); got != nil {
 		t.Errorf("the replaced entry is still found: %v", got)
 	}
-	hits, err := b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: 10}, axis(1))
+	hits, err := b.Search(t.Context(), b.alice, b.location, retrieve.Request{Kind: retrieve.Memory, Limit: 10}, axis(1))
 	if err != nil || len(hits) != 1 {
 		t.Errorf("Search = %v, %v, want one hit: Milvus does not enforce unique keys", hits, err)
 	}
@@ -111,7 +111,7 @@ func TestDelete(t *testing.T) {
 	if d := cmp.Diff([]retrieve.UnitID{2}, b.list(t, b.location)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if d := cmp.Diff([]retrieve.UnitID{2}, b.search(t, b.alice, b.location, retrieve.Query{})); d != "" {
+	if d := cmp.Diff([]retrieve.UnitID{2}, b.search(t, b.alice, b.location, retrieve.Request{})); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 	gone := placement.Location{Collection: b.location.Collection, Partition: "p_never"}
@@ -154,7 +154,7 @@ func TestWrongDimensionsAreInternal(t *testing.T) {
 	b := setup(t)
 	short := []float32{1, 2}
 	b.upsert(t, b.location, entry(1, b.alice.User, 1))
-	_, err := b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: 1}, short)
+	_, err := b.Search(t.Context(), b.alice, b.location, retrieve.Request{Kind: retrieve.Memory, Limit: 1}, short)
 	if !fault.Is(err, fault.Internal) {
 		t.Errorf("Search = %v, want Internal", err)
 	}

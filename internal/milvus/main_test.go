@@ -173,7 +173,7 @@ func (b bundle) list(t *testing.T, p placement.Location) []retrieve.UnitID {
 }
 
 // search returns the ids that a search along axis 1 finds, in ascending order.
-func (b bundle) search(t *testing.T, s tenant.Scope, p placement.Location, q retrieve.Query) []retrieve.UnitID {
+func (b bundle) search(t *testing.T, s tenant.Scope, p placement.Location, q retrieve.Request) []retrieve.UnitID {
 	t.Helper()
 	if q.Kind == 0 {
 		q.Kind = retrieve.Memory

@@ -21,7 +21,7 @@ func TestOutageAndRecovery(t *testing.T) {
 	c := config(t, b.prefix)
 	c.Address = gate.Addr
 	x := open(t, c) // while the server is down
-	query := retrieve.Query{Kind: retrieve.Memory, Limit: 1}
+	query := retrieve.Request{Kind: retrieve.Memory, Limit: 1}
 
 	wantOutage := func() {
 		t.Helper()

@@ -91,10 +91,10 @@ func TestConcurrentEnsure(t *testing.T) {
 	}
 	b.upsert(t, locations[1], entry(1, b.alice.User, 1))
 	b.upsert(t, shared, entry(2, b.alice.User, 1))
-	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, locations[1], retrieve.Query{})); d != "" {
+	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, locations[1], retrieve.Request{})); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if d := cmp.Diff([]retrieve.UnitID{2}, b.search(t, b.alice, shared, retrieve.Query{})); d != "" {
+	if d := cmp.Diff([]retrieve.UnitID{2}, b.search(t, b.alice, shared, retrieve.Request{})); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
@@ -114,7 +114,7 @@ func TestDropAndEnsureAgain(t *testing.T) {
 		}
 	}
 
-	_, err := b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: 1}, axis(1))
+	_, err := b.Search(t.Context(), b.alice, b.location, retrieve.Request{Kind: retrieve.Memory, Limit: 1}, axis(1))
 	if !errors.Is(err, milvus.ErrNoPartition) || !fault.Is(err, fault.Unavailable) {
 		t.Errorf("Search = %v, want ErrNoPartition of kind Unavailable", err)
 	}
@@ -125,7 +125,7 @@ func TestDropAndEnsureAgain(t *testing.T) {
 	if _, err := b.List(t.Context(), b.tenant, b.location, 0, 10); !errors.Is(err, milvus.ErrNoPartition) {
 		t.Errorf("List = %v, want ErrNoPartition", err)
 	}
-	if d := cmp.Diff([]retrieve.UnitID{2}, b.search(t, b.alice, other, retrieve.Query{})); d != "" {
+	if d := cmp.Diff([]retrieve.UnitID{2}, b.search(t, b.alice, other, retrieve.Request{})); d != "" {
 		t.Errorf("the other tenant's entries, -want +got\n%s", d)
 	}
 
@@ -144,7 +144,7 @@ func TestDropAndEnsureAgain(t *testing.T) {
 		t.Errorf("a recreated partition contains %v", got)
 	}
 	b.upsert(t, b.location, entry(3, b.alice.User, 1))
-	if d := cmp.Diff([]retrieve.UnitID{3}, b.search(t, b.alice, b.location, retrieve.Query{})); d != "" {
+	if d := cmp.Diff([]retrieve.UnitID{3}, b.search(t, b.alice, b.location, retrieve.Request{})); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
@@ -172,7 +172,7 @@ func TestEnsureCompletesInterruptedOperations(t *testing.T) {
 		t.Fatalf("release partition: %v", err)
 	}
 	b.ensure(t, b.location)
-	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, b.location, retrieve.Query{})); d != "" {
+	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, b.location, retrieve.Request{})); d != "" {
 		t.Errorf("after an interrupted Drop, -want +got\n%s", d)
 	}
 
@@ -182,12 +182,12 @@ func TestEnsureCompletesInterruptedOperations(t *testing.T) {
 	if err := c.DropIndex(t.Context(), name, "embedding"); err != nil {
 		t.Fatalf("drop index: %v", err)
 	}
-	_, err = b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: 1}, axis(1))
+	_, err = b.Search(t.Context(), b.alice, b.location, retrieve.Request{Kind: retrieve.Memory, Limit: 1}, axis(1))
 	if !fault.Is(err, fault.Unavailable) {
 		t.Errorf("Search of a collection that is not loaded = %v, want Unavailable", err)
 	}
 	b.ensure(t, b.location)
-	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, b.location, retrieve.Query{})); d != "" {
+	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, b.location, retrieve.Request{})); d != "" {
 		t.Errorf("after an interrupted Ensure, -want +got\n%s", d)
 	}
 }

@@ -46,7 +46,7 @@ func TestRecallOfUserWithFewRows(t *testing.T) {
 		exact := slices.Clone(mine)
 		slices.SortFunc(exact, func(a, b indexing.Entry) int { return cmp.Compare(dot(b.Vector, v), dot(a.Vector, v)) })
 		start := time.Now()
-		hits, err := b.Search(t.Context(), b.alice, b.location, retrieve.Query{Kind: retrieve.Memory, Limit: wanted}, v)
+		hits, err := b.Search(t.Context(), b.alice, b.location, retrieve.Request{Kind: retrieve.Memory, Limit: wanted}, v)
 		took = append(took, time.Since(start))
 		if err != nil {
 			t.Fatalf("Search: %v", err)

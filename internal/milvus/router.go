@@ -194,9 +194,9 @@ func (c *cell) ping(ctx context.Context) error {
 }
 
 // Search implements retrieve.Index.
-func (r *Router) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query, vector []float32) (hits []retrieve.Hit, err error) {
+func (r *Router) Search(ctx context.Context, scope tenant.Scope, p placement.Location, request retrieve.Request, vector []float32) (hits []retrieve.Hit, err error) {
 	err = r.call(ctx, p.Cell, func(x Backend) error {
-		hits, err = x.Search(ctx, scope, p, q, vector)
+		hits, err = x.Search(ctx, scope, p, request, vector)
 		return err
 	})
 	return hits, err

@@ -174,7 +174,7 @@ func TestRouterReachesACell(t *testing.T) {
 	if diff := cmp.Diff([]retrieve.UnitID{2}, ids); diff != "" || err != nil {
 		t.Errorf("ListUser: %v (-want +got):\n%s", err, diff)
 	}
-	hits, err := r.Search(t.Context(), b.alice, at, retrieve.Query{Kind: retrieve.Memory, Limit: 5}, axis(1))
+	hits, err := r.Search(t.Context(), b.alice, at, retrieve.Request{Kind: retrieve.Memory, Limit: 5}, axis(1))
 	if diff := cmp.Diff([]retrieve.UnitID{1}, sortedIDs(hits)); diff != "" || err != nil {
 		t.Errorf("Search: %v (-want +got):\n%s", err, diff)
 	}

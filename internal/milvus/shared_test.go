@@ -44,14 +44,14 @@ func TestSharedSearchSeesOneUserOfOneTenant(t *testing.T) {
 		reason   string
 		scope    tenant.Scope
 		location placement.Location
-		query    retrieve.Query
+		query    retrieve.Request
 		want     []retrieve.UnitID
 	}{
-		"Alice":    {"not Bob's or the neighbor's entries", b.alice, shared, retrieve.Query{}, []retrieve.UnitID{1, 2}},
-		"Bob":      {"not Alice's entries", b.bob, shared, retrieve.Query{}, []retrieve.UnitID{3}},
-		"Neighbor": {"the key isolates even equal user ids", b.alice, neighbor, retrieve.Query{}, []retrieve.UnitID{11}},
-		"Group":    {"restricted to the group", b.alice, shared, retrieve.Query{Group: 6}, []retrieve.UnitID{2}},
-		"Stranger": {"an unknown key is empty, not an error", b.alice, placement.Location{Collection: shared.Collection, Partition: "t_three", Shared: true}, retrieve.Query{}, nil},
+		"Alice":    {"not Bob's or the neighbor's entries", b.alice, shared, retrieve.Request{}, []retrieve.UnitID{1, 2}},
+		"Bob":      {"not Alice's entries", b.bob, shared, retrieve.Request{}, []retrieve.UnitID{3}},
+		"Neighbor": {"the key isolates even equal user ids", b.alice, neighbor, retrieve.Request{}, []retrieve.UnitID{11}},
+		"Group":    {"restricted to the group", b.alice, shared, retrieve.Request{Group: 6}, []retrieve.UnitID{2}},
+		"Stranger": {"an unknown key is empty, not an error", b.alice, placement.Location{Collection: shared.Collection, Partition: "t_three", Shared: true}, retrieve.Request{}, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestSharedUpsertReplaces(t *testing.T) {
 	if d := cmp.Diff([]retrieve.UnitID{1, 2}, b.list(t, shared)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if got := b.search(t, b.alice, shared, retrieve.Query{Group: 5}); got != nil {
+	if got := b.search(t, b.alice, shared, retrieve.Request{Group: 5}); got != nil {
 		t.Errorf("the replaced entry is still found: %v", got)
 	}
 	// Writing a unit under another key removes it from the first.
@@ -108,7 +108,7 @@ func TestSharedDeleteAndDrop(t *testing.T) {
 	if got := b.list(t, shared); got != nil {
 		t.Errorf("after Drop: units %v listed, want none", got)
 	}
-	if got := b.search(t, b.alice, shared, retrieve.Query{}); got != nil {
+	if got := b.search(t, b.alice, shared, retrieve.Request{}); got != nil {
 		t.Errorf("after Drop: units %v found, want none", got)
 	}
 	if d := cmp.Diff([]retrieve.UnitID{9001}, b.list(t, neighbor)); d != "" {

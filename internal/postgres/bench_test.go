@@ -224,7 +224,7 @@ func BenchmarkLexical(b *testing.B) {
 					x := r.Float64()
 					question += fmt.Sprintf("lorem%d ", int(4000*x*x*x*x))
 				}
-				q := retrieve.Query{Kind: retrieve.Memory, Text: question, Limit: 100}
+				q := retrieve.Request{Kind: retrieve.Memory, Text: question, Limit: 100}
 				if _, err := s.Lexical(b.Context(), s.users[0], q); err != nil {
 					b.Fatal(err)
 				}
@@ -241,7 +241,7 @@ func BenchmarkExactWithoutIndex(b *testing.B) {
 			s.insertUnits(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now() - interval '1 hour'")
 			v := randomUnit(rand.New(rand.NewPCG(1, 1)))
 			percentiles(b, func(int) {
-				q := retrieve.Query{Kind: retrieve.Memory, Limit: 100, Unindexed: true}
+				q := retrieve.Request{Kind: retrieve.Memory, Limit: 100, Unindexed: true}
 				if hits, _, err := s.Exact(b.Context(), s.users[0], q, v); err != nil || len(hits) < n {
 					b.Fatalf("%d hits, %v", len(hits), err)
 				}
@@ -257,7 +257,7 @@ func BenchmarkExact(b *testing.B) {
 			s.insertUnits(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now() - interval '1 hour'")
 			v := randomUnit(rand.New(rand.NewPCG(1, 1)))
 			percentiles(b, func(int) {
-				q := retrieve.Query{Kind: retrieve.Memory, Limit: 100, Few: n <= placement.ExactUnits}
+				q := retrieve.Request{Kind: retrieve.Memory, Limit: 100, WithinExactLimit: n <= placement.ExactUnits}
 				if _, _, err := s.Exact(b.Context(), s.users[0], q, v); err != nil {
 					b.Fatal(err)
 				}

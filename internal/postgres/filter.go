@@ -18,7 +18,7 @@ import (
 const maxMatched = 20_000
 
 // Match implements retrieve.Searcher.
-func (d *DB) Match(ctx context.Context, scope tenant.Scope, query retrieve.Query) (ids []string, more bool, err error) {
+func (d *DB) Match(ctx context.Context, scope tenant.Scope, query retrieve.Request) (ids []string, truncated bool, err error) {
 	err = d.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) error {
 		args := []any{string(scope.Tenant), int64(scope.User)}
 		sql := "select m.id::text from live_memories m where m.tenant_id = $1 and m.user_id = $2"

@@ -82,13 +82,13 @@ func TestMatchIsWithinTheTimesOfTheQuery(t *testing.T) {
 	}
 	where := filter.Filter{Op: filter.Contains, Field: filter.Tags, Values: []filter.Value{{Kind: filter.String, Text: "few"}}}
 	for name, test := range map[string]struct {
-		query retrieve.Query
+		query retrieve.Request
 		want  []string
 	}{
-		"all":  {retrieve.Query{}, []string{ids[2], ids[1], ids[0]}},
-		"from": {retrieve.Query{From: start.AddDate(0, 0, 1)}, []string{ids[2], ids[1]}},
-		"to":   {retrieve.Query{To: start.AddDate(0, 0, 1)}, []string{ids[0]}},
-		"both": {retrieve.Query{From: start.AddDate(0, 0, 1), To: start.AddDate(0, 0, 2)}, []string{ids[1]}},
+		"all":  {retrieve.Request{}, []string{ids[2], ids[1], ids[0]}},
+		"from": {retrieve.Request{From: start.AddDate(0, 0, 1)}, []string{ids[2], ids[1]}},
+		"to":   {retrieve.Request{To: start.AddDate(0, 0, 1)}, []string{ids[0]}},
+		"both": {retrieve.Request{From: start.AddDate(0, 0, 1), To: start.AddDate(0, 0, 2)}, []string{ids[1]}},
 	} {
 		test.query.Kind, test.query.Where = retrieve.Memory, where
 		got, more, err := b.Match(t.Context(), scope, test.query)
@@ -127,10 +127,10 @@ func (b *testBundle) checkFilter(ctx context.Context, r *rapid.T, scope tenant.S
 			r.Fatalf("Matching of %s, at most %d = %v, %v, want of %v", raw, limit, ids, err, want)
 		}
 	}
-	owners, more, err := b.Match(ctx, scope, retrieve.Query{Kind: retrieve.Memory, Where: where})
+	owners, truncated, err := b.Match(ctx, scope, retrieve.Request{Kind: retrieve.Memory, Where: where})
 	slices.Reverse(owners) // newest first
-	if err != nil || more || !slices.Equal(owners, want) && len(want) > 0 {
-		r.Fatalf("Match of %s = %v, %v, %v, want %v", raw, owners, more, err, want)
+	if err != nil || truncated || !slices.Equal(owners, want) && len(want) > 0 {
+		r.Fatalf("Match of %s = %v, %v, %v, want %v", raw, owners, truncated, err, want)
 	}
 	return len(want)
 }

@@ -21,7 +21,7 @@ type crowd struct {
 	hits []retrieve.Hit
 }
 
-func (c crowd) Search(context.Context, tenant.Scope, placement.Location, retrieve.Query, []float32) ([]retrieve.Hit, error) {
+func (c crowd) Search(context.Context, tenant.Scope, placement.Location, retrieve.Request, []float32) ([]retrieve.Hit, error) {
 	return c.hits, nil
 }
 
@@ -89,7 +89,7 @@ func TestFilteredSearchFindsTheBestOfFew(t *testing.T) {
 		}
 	}
 	// By words, the filter applies before the best are selected.
-	hits, err := b.Lexical(t.Context(), scope, retrieve.Query{Kind: retrieve.Memory, Text: "memory lorem1 lorem2", Owners: want[:2], Limit: 10})
+	hits, err := b.Lexical(t.Context(), scope, retrieve.Request{Kind: retrieve.Memory, Text: "memory lorem1 lorem2", Owners: want[:2], Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func FuzzLexical(f *testing.F) {
 			if i > 0 {
 				continue
 			}
-			hits, err := b.Lexical(f.Context(), user, retrieve.Query{Kind: retrieve.Memory, Text: a.text, Limit: 10})
+			hits, err := b.Lexical(f.Context(), user, retrieve.Request{Kind: retrieve.Memory, Text: a.text, Limit: 10})
 			if err != nil {
 				f.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func FuzzLexical(f *testing.F) {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 			return
 		}
-		q := retrieve.Query{Kind: retrieve.Memory, Text: text, Group: group, Limit: 10}
+		q := retrieve.Request{Kind: retrieve.Memory, Text: text, Group: group, Limit: 10}
 		if from > 0 && from < 1<<37 {
 			q.From = time.Unix(from, 0)
 		}

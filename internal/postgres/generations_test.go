@@ -104,7 +104,7 @@ func TestVectorsOfGenerationsAreSeparate(t *testing.T) {
 	save(2, first)
 	wantScores := func(g placement.GenerationID, want []float64) {
 		t.Helper()
-		q := retrieve.Query{Kind: retrieve.Chat, Generation: g, Limit: 5}
+		q := retrieve.Request{Kind: retrieve.Chat, Generation: g, Limit: 5}
 		exact, coverage, err := b.exact(ctx, alice, q, first)
 		if err != nil {
 			t.Fatal(err)
@@ -248,7 +248,7 @@ func TestSweepEmbedsTextsThatTheNextModelRefused(t *testing.T) {
 			t.Errorf("sweep %d = %+v, %v, want %+v", round, got, err, want)
 		}
 	}
-	q := retrieve.Query{Kind: retrieve.Memory, Generation: next, Unindexed: true, Limit: 5}
+	q := retrieve.Request{Kind: retrieve.Memory, Generation: next, Unindexed: true, Limit: 5}
 	hits, coverage, err := b.exact(ctx, scope, q, []float32{1, 0, 0, 0, 0, 0, 0, 0})
 	if err != nil || len(hits) != 2 || coverage.Missing {
 		t.Errorf("Exact = %v, %+v, %v, want both units", hits, coverage, err)

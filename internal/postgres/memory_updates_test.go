@@ -219,7 +219,7 @@ func TestMoveCopiesUnits(t *testing.T) {
 			t.Errorf("text of unit %d = %q, want a copy", u.ID, u.Dense)
 		}
 	}
-	hits, err := b.Lexical(ctx, scope, retrieve.Query{Kind: retrieve.Memory, Text: "gardening", Group: work, Limit: 10})
+	hits, err := b.Lexical(ctx, scope, retrieve.Request{Kind: retrieve.Memory, Text: "gardening", Group: work, Limit: 10})
 	if err != nil || len(hits) != 3 {
 		t.Errorf("found in the new bucket: %v, %v", hits, err)
 	}

@@ -217,11 +217,11 @@ func TestCopiedTenantIsUsable(t *testing.T) {
 	if err != nil || who.Scope != f.users[0] {
 		t.Errorf("the token identifies %v, %v, want %v", who.Scope, err, f.users[0])
 	}
-	hits, err := moved.Lexical(t.Context(), f.users[1], retrieve.Query{Kind: retrieve.Memory, Text: "vector", Limit: 5})
+	hits, err := moved.Lexical(t.Context(), f.users[1], retrieve.Request{Kind: retrieve.Memory, Text: "vector", Limit: 5})
 	if err != nil || len(hits) != 1 {
 		t.Errorf("search by word = %v, %v, want one unit", hits, err)
 	}
-	hits, err = moved.Lexical(t.Context(), f.users[0], retrieve.Query{Kind: retrieve.Memory, Text: "vector", Limit: 5})
+	hits, err = moved.Lexical(t.Context(), f.users[0], retrieve.Request{Kind: retrieve.Memory, Text: "vector", Limit: 5})
 	if err != nil || len(hits) != 0 {
 		t.Errorf("the other user found %v, %v, want nothing", hits, err)
 	}

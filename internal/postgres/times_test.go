@@ -44,7 +44,7 @@ func TestSearchByMessageTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := retrieve.Query{Kind: retrieve.Chat, Text: "zebra", Limit: 50, After: test.after, Before: test.before}
+			q := retrieve.Request{Kind: retrieve.Chat, Text: "zebra", Limit: 50, After: test.after, Before: test.before}
 			words, err := b.Lexical(t.Context(), alice, q)
 			if err != nil {
 				t.Fatal(err)
@@ -62,7 +62,7 @@ func TestSearchByMessageTime(t *testing.T) {
 					t.Errorf("%s found messages %v, want %v", kind, got, test.want)
 				}
 			}
-			all, err := b.Lexical(t.Context(), alice, retrieve.Query{Kind: retrieve.Chat, Text: "zebra", Limit: 50})
+			all, err := b.Lexical(t.Context(), alice, retrieve.Request{Kind: retrieve.Chat, Text: "zebra", Limit: 50})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestSearchByMessageTime(t *testing.T) {
 
 // seqs resolves units of the first user and returns the indexes of their messages
 // in order.
-func (b *testBundle) seqs(t *testing.T, q retrieve.Query, ids []retrieve.UnitID) []int {
+func (b *testBundle) seqs(t *testing.T, q retrieve.Request, ids []retrieve.UnitID) []int {
 	t.Helper()
 	found, err := b.Resolve(t.Context(), b.users[0], q, ids)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestMessageTimeDoesNotApplyToMemories(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	b.remember(t, b.users[0], "zebra", func(string) []float32 { return make([]float32, 384) })
-	q := retrieve.Query{Kind: retrieve.Memory, Text: "zebra", Limit: 5, After: start, Before: start}
+	q := retrieve.Request{Kind: retrieve.Memory, Text: "zebra", Limit: 5, After: start, Before: start}
 	words, err := b.Lexical(t.Context(), b.users[0], q)
 	if err != nil || len(words) != 1 {
 		t.Fatalf("words: %v, %v", words, err)

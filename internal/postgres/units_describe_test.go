@@ -51,7 +51,7 @@ func TestDescribeLimitsNeighbors(t *testing.T) {
 		"in the two nearest of both": {slices.Concat(of[1][len(of[1])-1:], of[2]), slices.Concat(of[0], of[1][len(of[1])-1-nearest:len(of[1])-1], first(of[3]))},
 		"of another user":            {units[b.users[1].User][2], nil},
 	} {
-		described, err := b.Describe(t.Context(), scope, retrieve.Query{Kind: retrieve.Chat}, test.candidates)
+		described, err := b.Describe(t.Context(), scope, retrieve.Request{Kind: retrieve.Chat}, test.candidates)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestDescribeMemories(t *testing.T) {
 	if _, err := b.Memories().Create(t.Context(), b.users[1], m); err != nil {
 		t.Fatal(err)
 	}
-	q := retrieve.Query{Kind: retrieve.Memory}
+	q := retrieve.Request{Kind: retrieve.Memory}
 	described, err := b.Describe(t.Context(), scope, q, b.liveUnits(t, scope.Tenant, 10))
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,8 @@ const (
 	everyUnit = math.MaxInt32
 )
 
-// Few implements retrieve.Searcher.
-func (d *DB) Few(ctx context.Context, scope tenant.Scope, query retrieve.Query) (bool, error) {
+// WithinExactLimit implements retrieve.Searcher.
+func (d *DB) WithinExactLimit(ctx context.Context, scope tenant.Scope, query retrieve.Request) (bool, error) {
 	var n int64
 	err := d.readScope(ctx, scope, func(tx db.DBTX, q *db.Queries) (err error) {
 		n, err = countUnits(ctx, tx, q, scope, query)
@@ -41,7 +41,7 @@ func (d *DB) Few(ctx context.Context, scope tenant.Scope, query retrieve.Query) 
 
 // Exact implements retrieve.Searcher.
 func (d *DB) Exact(
-	ctx context.Context, scope tenant.Scope, query retrieve.Query, vector []float32,
+	ctx context.Context, scope tenant.Scope, query retrieve.Request, vector []float32,
 ) ([]retrieve.Hit, retrieve.Coverage, error) {
 	var hits []retrieve.Hit
 	var coverage retrieve.Coverage
@@ -56,7 +56,7 @@ func (d *DB) Exact(
 			hits, err = scoreUnits(ctx, tx, scope, query, liveUnits, matchedUnits+1, vector, &coverage)
 			return err
 		}
-		if query.Few {
+		if query.WithinExactLimit {
 			hits, err = scoreUnits(ctx, tx, scope, query, liveUnits, placement.ExactUnits+1, vector, &coverage)
 			if err != nil || !coverage.Truncated {
 				return err
@@ -78,7 +78,7 @@ func (d *DB) Exact(
 // countUnits counts the user's units, up to placement.ExactUnits + 1. With a time filter it
 // counts only the matching units: the index has no times, so scoring as many of
 // them here as possible improves the result.
-func countUnits(ctx context.Context, tx db.DBTX, q *db.Queries, scope tenant.Scope, query retrieve.Query) (int64, error) {
+func countUnits(ctx context.Context, tx db.DBTX, q *db.Queries, scope tenant.Scope, query retrieve.Request) (int64, error) {
 	if !byMessage(query) && !byOwner(query) {
 		return q.CountUnits(ctx, db.CountUnitsParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), AtMost: placement.ExactUnits + 1,
@@ -101,10 +101,10 @@ func countUnits(ctx context.Context, tx db.DBTX, q *db.Queries, scope tenant.Sco
 }
 
 // byOwner reports whether the query filters on the creation of memories or conversations.
-func byOwner(query retrieve.Query) bool { return !query.From.IsZero() || !query.To.IsZero() }
+func byOwner(query retrieve.Request) bool { return !query.From.IsZero() || !query.To.IsZero() }
 
 // byMessage reports whether the query filters on the time of messages.
-func byMessage(query retrieve.Query) bool {
+func byMessage(query retrieve.Request) bool {
 	return query.Kind == retrieve.Chat && (!query.After.IsZero() || !query.Before.IsZero())
 }
 
@@ -142,7 +142,7 @@ const (
 // scoreUnits scores the newest units of a source that match the query's filters. It sets coverage.Truncated if the limit, which
 // is one more than are scored, is reached, and coverage.Missing if a unit has no vector.
 func scoreUnits(
-	ctx context.Context, tx db.DBTX, scope tenant.Scope, query retrieve.Query, source string, limit int,
+	ctx context.Context, tx db.DBTX, scope tenant.Scope, query retrieve.Request, source string, limit int,
 	vector []float32, coverage *retrieve.Coverage,
 ) ([]retrieve.Hit, error) {
 	sql := `select u.id, case $10::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end from (` + source + `) u where ($4::bigint = 0 or u.group_id = $4)`

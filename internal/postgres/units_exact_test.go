@@ -57,7 +57,7 @@ func TestExactScoresAllUnitsOfSmallUser(t *testing.T) {
 	}
 	slices.SortFunc(want, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 
-	q := retrieve.Query{Kind: retrieve.Memory, Limit: 20}
+	q := retrieve.Request{Kind: retrieve.Memory, Limit: 20}
 	hits, coverage, err := b.exact(t.Context(), b.users[0], q, query)
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +82,9 @@ func TestExactScoresAllUnitsOfSmallUser(t *testing.T) {
 }
 
 // exact counts the units and scores them, as the engine does.
-func (b *testBundle) exact(ctx context.Context, scope tenant.Scope, q retrieve.Query, vector []float32) ([]retrieve.Hit, retrieve.Coverage, error) {
+func (b *testBundle) exact(ctx context.Context, scope tenant.Scope, q retrieve.Request, vector []float32) ([]retrieve.Hit, retrieve.Coverage, error) {
 	var err error
-	if q.Few, err = b.Few(ctx, scope, q); err != nil {
+	if q.WithinExactLimit, err = b.WithinExactLimit(ctx, scope, q); err != nil {
 		return nil, retrieve.Coverage{}, err
 	}
 	return b.Exact(ctx, scope, q, vector)
@@ -114,15 +114,15 @@ func TestExactFilters(t *testing.T) {
 	id := b.remember(t, b.users[0], "text", func(string) []float32 { return v })
 	exec(t, b.owner, "update memories set created_at = $1", start)
 	for name, test := range map[string]struct {
-		query retrieve.Query
+		query retrieve.Request
 		want  int
 	}{
-		"all":         {retrieve.Query{}, 1},
-		"other group": {retrieve.Query{Group: 1 << 40}, 0},
-		"from":        {retrieve.Query{From: start}, 1},
-		"from later":  {retrieve.Query{From: start.Add(1e6)}, 0},
-		"to":          {retrieve.Query{To: start.Add(1e6)}, 1},
-		"to earlier":  {retrieve.Query{To: start}, 0},
+		"all":         {retrieve.Request{}, 1},
+		"other group": {retrieve.Request{Group: 1 << 40}, 0},
+		"from":        {retrieve.Request{From: start}, 1},
+		"from later":  {retrieve.Request{From: start.Add(1e6)}, 0},
+		"to":          {retrieve.Request{To: start.Add(1e6)}, 1},
+		"to earlier":  {retrieve.Request{To: start}, 0},
 	} {
 		test.query.Kind, test.query.Limit = retrieve.Memory, 10
 		hits, _, err := b.exact(t.Context(), b.users[0], test.query, v)
@@ -133,7 +133,7 @@ func TestExactFilters(t *testing.T) {
 	if _, err := b.Memories().Delete(t.Context(), b.users[0], []string{id}); err != nil {
 		t.Fatal(err)
 	}
-	hits, _, err := b.exact(t.Context(), b.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 1}, v)
+	hits, _, err := b.exact(t.Context(), b.users[0], retrieve.Request{Kind: retrieve.Memory, Limit: 1}, v)
 	if err != nil || len(hits) != 0 {
 		t.Errorf("after the deletion: %v, %v, want no hits", hits, err)
 	}
@@ -152,7 +152,7 @@ func TestExactScoresAllUnitsOfATime(t *testing.T) {
 	exec(t, b.owner, "update units set indexed_at = now() - interval '1 hour'")
 	exec(t, b.owner, "update memories set created_at = $1", start)
 	exec(t, b.owner, "update memories set created_at = $1 where id = $2", start.AddDate(0, 0, 7), last)
-	for name, q := range map[string]retrieve.Query{
+	for name, q := range map[string]retrieve.Request{
 		"from": {From: start.AddDate(0, 0, 7)}, "both": {From: start.AddDate(0, 0, 6), To: start.AddDate(0, 0, 8)},
 	} {
 		q.Kind, q.Limit = retrieve.Memory, 10
@@ -161,16 +161,16 @@ func TestExactScoresAllUnitsOfATime(t *testing.T) {
 			t.Errorf("%s: %v, %+v, %v, want the unit %d of all that match", name, hits, coverage, err, want[0])
 		}
 	}
-	for name, q := range map[string]retrieve.Query{"all": {}, "to": {To: start.AddDate(0, 0, 1)}} {
+	for name, q := range map[string]retrieve.Request{"all": {}, "to": {To: start.AddDate(0, 0, 1)}} {
 		q.Kind = retrieve.Memory
-		if few, err := b.Few(t.Context(), scope, q); few || err != nil {
-			t.Errorf("%s: few %v, %v, want more than %d units", name, few, err, placement.ExactUnits)
+		if within, err := b.WithinExactLimit(t.Context(), scope, q); within || err != nil {
+			t.Errorf("%s: within the limit %v, %v, want more than %d units", name, within, err, placement.ExactUnits)
 		}
 	}
-	for name, q := range map[string]retrieve.Query{"created": {From: start}, "created and written": {To: start, After: start}} {
+	for name, q := range map[string]retrieve.Request{"created": {From: start}, "created and written": {To: start, After: start}} {
 		q.Kind = retrieve.Chat
-		if few, err := b.Few(t.Context(), scope, q); !few || err != nil {
-			t.Errorf("%s: few %v, %v, want none in conversations", name, few, err)
+		if within, err := b.WithinExactLimit(t.Context(), scope, q); !within || err != nil {
+			t.Errorf("%s: within the limit %v, %v, want none in conversations", name, within, err)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func TestExactScoresUnconfirmedUnitsOfLargeUser(t *testing.T) {
 	never := b.unitsOf(t, b.remember(t, scope, "never confirmed", embed))
 	b.remember(t, b.users[1], "memory of another user", embed)
 
-	q := retrieve.Query{Kind: retrieve.Memory, Limit: 9000}
+	q := retrieve.Request{Kind: retrieve.Memory, Limit: 9000}
 	exact := func() ([]retrieve.UnitID, retrieve.Coverage) {
 		t.Helper()
 		hits, coverage, err := b.exact(t.Context(), scope, q, randomUnit(r))
@@ -252,7 +252,7 @@ func TestExactScoresAllUnitsWithoutIndex(t *testing.T) {
 	first := b.remember(t, scope, "the first of many", embed)
 	b.insertUnits(t, scope, first, 7000, "now() - interval '1 hour'")
 	b.remember(t, b.users[1], "memory of another user", embed)
-	for name, q := range map[string]retrieve.Query{
+	for name, q := range map[string]retrieve.Request{
 		"all":    {},
 		"filter": {Owners: []string{first}},
 	} {

@@ -13,7 +13,7 @@ import (
 var _ retrieve.Searcher = (*DB)(nil)
 
 // Lexical implements retrieve.Searcher, by the function lexical_ranking.
-func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Query) ([]retrieve.Hit, error) {
+func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Request) ([]retrieve.Hit, error) {
 	var out []retrieve.Hit
 	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		rows, err := q.Lexical(ctx, db.LexicalParams{
@@ -32,7 +32,7 @@ func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Que
 }
 
 // Describe implements retrieve.Searcher.
-func (d *DB) Describe(ctx context.Context, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Described, error) {
+func (d *DB) Describe(ctx context.Context, scope tenant.Scope, query retrieve.Request, ids []retrieve.UnitID) ([]retrieve.Described, error) {
 	var out []retrieve.Described
 	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		var err error
@@ -49,7 +49,7 @@ func (d *DB) Describe(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 	return out, nil
 }
 
-func describeMessages(ctx context.Context, q *db.Queries, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Described, error) {
+func describeMessages(ctx context.Context, q *db.Queries, scope tenant.Scope, query retrieve.Request, ids []retrieve.UnitID) ([]retrieve.Described, error) {
 	rows, err := q.DescribeUnits(ctx, db.DescribeUnitsParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GroupID: query.Group, GenerationID: int16(query.Generation),
 		FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
@@ -58,7 +58,7 @@ func describeMessages(ctx context.Context, q *db.Queries, scope tenant.Scope, qu
 	return collect(rows, toDescribed), err
 }
 
-func describeMemories(ctx context.Context, q *db.Queries, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Described, error) {
+func describeMemories(ctx context.Context, q *db.Queries, scope tenant.Scope, query retrieve.Request, ids []retrieve.UnitID) ([]retrieve.Described, error) {
 	rows, err := q.DescribeMemoryUnits(ctx, db.DescribeMemoryUnitsParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GroupID: query.Group, GenerationID: int16(query.Generation),
 		FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
@@ -75,7 +75,7 @@ func toDescribed(r db.DescribeUnitsRow) retrieve.Described {
 }
 
 // Resolve implements retrieve.Searcher.
-func (d *DB) Resolve(ctx context.Context, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Found, error) {
+func (d *DB) Resolve(ctx context.Context, scope tenant.Scope, query retrieve.Request, ids []retrieve.UnitID) ([]retrieve.Found, error) {
 	var found []retrieve.Found
 	err := d.readScope(ctx, scope, func(tx db.DBTX, q *db.Queries) error {
 		var err error
@@ -93,7 +93,7 @@ func (d *DB) Resolve(ctx context.Context, scope tenant.Scope, query retrieve.Que
 	return found, nil
 }
 
-func resolveUnits(ctx context.Context, q *db.Queries, scope tenant.Scope, query retrieve.Query, ids []int64) ([]retrieve.Found, error) {
+func resolveUnits(ctx context.Context, q *db.Queries, scope tenant.Scope, query retrieve.Request, ids []int64) ([]retrieve.Found, error) {
 	from, to := optionalTime(query.From), optionalTime(query.To)
 	if query.Kind == retrieve.Memory {
 		rows, err := q.ResolveMemoryUnits(ctx, db.ResolveMemoryUnitsParams{

@@ -58,7 +58,7 @@ func TestLexicalFindsTitles(t *testing.T) {
 		u.Title = title
 		conversation := b.upsert(t, scope, u).Conversation.ID
 		for query, want := range map[string]bool{"itinerary for Zanzibar": title[0] == 'Z', "夏祭り": title[0] != 'Z'} {
-			q := retrieve.Query{Kind: retrieve.Chat, Text: query, Limit: 10}
+			q := retrieve.Request{Kind: retrieve.Chat, Text: query, Limit: 10}
 			hits, err := b.Lexical(t.Context(), scope, q)
 			if err != nil {
 				t.Fatal(err)
@@ -105,7 +105,7 @@ func TestLexicalFindsEveryAnswer(t *testing.T) {
 		owner[a.question] = b.remember(t, scope, a.text, nil)
 		b.remember(t, b.users[1+i%3], a.text, nil) // other users store the same
 	}
-	rank := func(q retrieve.Query, memory string) int {
+	rank := func(q retrieve.Request, memory string) int {
 		t.Helper()
 		hits, err := b.Lexical(t.Context(), scope, q)
 		if err != nil {
@@ -119,7 +119,7 @@ func TestLexicalFindsEveryAnswer(t *testing.T) {
 	}
 	for _, size := range []string{"small account", "large account"} {
 		for _, a := range answers {
-			q := retrieve.Query{Kind: retrieve.Memory, Text: a.question, Limit: 10}
+			q := retrieve.Request{Kind: retrieve.Memory, Text: a.question, Limit: 10}
 			if at := rank(q, owner[a.question]); at < 0 || at > 2 {
 				t.Errorf("%s: the answer to %q has rank %d, want 0 to 2", size, a.question, at)
 			}
@@ -212,7 +212,7 @@ func TestLexicalRanksNewestUnits(t *testing.T) {
 	b.insertUnits(t, scope, b.remember(t, scope, "Zebras graze", func(string) []float32 { return v }), 6000, "now()")
 	exec(t, b.owner, "update units set tsv = tsv || 'lorem1:41,42,43,44' where id <= (select min(id) + 500 from units)") // best, but too old
 	for _, query := range []string{"lorem0", "lorem1", "lorem0 lorem1"} {
-		q := retrieve.Query{Kind: retrieve.Memory, Text: query, Limit: 50}
+		q := retrieve.Request{Kind: retrieve.Memory, Text: query, Limit: 50}
 		oldest := b.count(t, "select min(id) from (select id from units order by id desc limit 5000) n")
 		hits, err := b.Lexical(t.Context(), scope, q)
 		if err != nil || len(hits) != 50 || slices.ContainsFunc(hits, func(h retrieve.Hit) bool { return int(h.ID) < oldest }) {
@@ -272,17 +272,17 @@ func TestLexicalFilters(t *testing.T) {
 	exec(t, b.owner, "update memories set created_at = $1", start)
 	group := retrieve.GroupOf("custom")
 	for name, test := range map[string]struct {
-		query retrieve.Query
+		query retrieve.Request
 		want  []retrieve.UnitID
 	}{
-		"memories":       {retrieve.Query{Kind: retrieve.Memory}, []retrieve.UnitID{memory}},
-		"chats":          {retrieve.Query{Kind: retrieve.Chat}, []retrieve.UnitID{chat}},
-		"platform":       {retrieve.Query{Kind: retrieve.Chat, Group: group}, []retrieve.UnitID{chat}},
-		"other platform": {retrieve.Query{Kind: retrieve.Chat, Group: group + 1}, nil},
-		"from":           {retrieve.Query{Kind: retrieve.Chat, From: start}, []retrieve.UnitID{chat}},
-		"from later":     {retrieve.Query{Kind: retrieve.Chat, From: start.Add(1e6)}, nil},
-		"to earlier":     {retrieve.Query{Kind: retrieve.Memory, To: start}, nil},
-		"to":             {retrieve.Query{Kind: retrieve.Memory, From: start, To: start.Add(1e6)}, []retrieve.UnitID{memory}},
+		"memories":       {retrieve.Request{Kind: retrieve.Memory}, []retrieve.UnitID{memory}},
+		"chats":          {retrieve.Request{Kind: retrieve.Chat}, []retrieve.UnitID{chat}},
+		"platform":       {retrieve.Request{Kind: retrieve.Chat, Group: group}, []retrieve.UnitID{chat}},
+		"other platform": {retrieve.Request{Kind: retrieve.Chat, Group: group + 1}, nil},
+		"from":           {retrieve.Request{Kind: retrieve.Chat, From: start}, []retrieve.UnitID{chat}},
+		"from later":     {retrieve.Request{Kind: retrieve.Chat, From: start.Add(1e6)}, nil},
+		"to earlier":     {retrieve.Request{Kind: retrieve.Memory, To: start}, nil},
+		"to":             {retrieve.Request{Kind: retrieve.Memory, From: start, To: start.Add(1e6)}, []retrieve.UnitID{memory}},
 	} {
 		test.query.Text, test.query.Limit = "where are the zebras?", 5
 		hits, err := b.Lexical(t.Context(), scope, test.query)
@@ -291,7 +291,7 @@ func TestLexicalFilters(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "the of and", `'; drop \ & | ! <-> (:*`, `it's "quoted" \zebr`, strings.Repeat("zebra crossing ", 3000)} {
-		hits, err := b.Lexical(t.Context(), scope, retrieve.Query{Kind: retrieve.Memory, Text: text, Limit: 5})
+		hits, err := b.Lexical(t.Context(), scope, retrieve.Request{Kind: retrieve.Memory, Text: text, Limit: 5})
 		if want := strings.Contains(text, "zebra"); err != nil || (len(hits) == 1) != want {
 			t.Errorf("%.20q: %v, %v", text, hits, err)
 		}
@@ -303,7 +303,7 @@ func TestLexicalSkipsInactiveAndDeletedUnits(t *testing.T) {
 	b := setup(t, nil)
 	scope := b.users[0]
 	id := b.upsert(t, scope, newConversation("a", 0, 3)).Conversation.ID
-	q := retrieve.Query{Kind: retrieve.Chat, Text: "says number", Limit: 5}
+	q := retrieve.Request{Kind: retrieve.Chat, Text: "says number", Limit: 5}
 	exec(t, b.owner, "update units set active = false")
 	if hits, err := b.Lexical(t.Context(), scope, q); err != nil || len(hits) != 0 {
 		t.Errorf("units of an inactive conversation: %v, %v, want none", hits, err)
@@ -464,7 +464,7 @@ func TestLexicalFindsAsianLanguages(t *testing.T) {
 	}
 	for _, size := range []string{"small account", "large account"} {
 		for _, a := range asian {
-			hits, err := b.Lexical(t.Context(), scope, retrieve.Query{Kind: retrieve.Memory, Text: a.question, Limit: 10})
+			hits, err := b.Lexical(t.Context(), scope, retrieve.Request{Kind: retrieve.Memory, Text: a.question, Limit: 10})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -485,7 +485,7 @@ func TestLexicalFindsDecomposedText(t *testing.T) {
 	composed, decomposed := b.remember(t, scope, "Das Café ist grün", nil), b.remember(t, scope, "Das Cafe\u0301 ist rot", nil)
 	b.remember(t, b.users[1], "Das Café ist grün", nil)
 	for _, query := range []string{"Café", "cafe\u0301"} {
-		hits, err := b.Lexical(t.Context(), scope, retrieve.Query{Kind: retrieve.Memory, Text: query, Limit: 10})
+		hits, err := b.Lexical(t.Context(), scope, retrieve.Request{Kind: retrieve.Memory, Text: query, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

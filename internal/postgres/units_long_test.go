@@ -60,7 +60,7 @@ func TestUnitsOfLongMessageHaveItsText(t *testing.T) {
 	c.Messages[0].Text = "Grüße. " + longText(t)
 	id := b.upsert(t, scope, c).Conversation.ID
 	ids := b.unitsOf(t, id)
-	described, err := b.Describe(t.Context(), scope, retrieve.Query{Kind: retrieve.Chat}, ids)
+	described, err := b.Describe(t.Context(), scope, retrieve.Request{Kind: retrieve.Chat}, ids)
 	if err != nil {
 		t.Fatal(err)
 	}

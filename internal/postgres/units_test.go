@@ -110,7 +110,7 @@ func TestInactiveUnitsAreNotReturned(t *testing.T) {
 		t.Errorf("Load (-want +got):\n%s", diff)
 	}
 	for _, kind := range []retrieve.Kind{retrieve.Memory, retrieve.Chat} {
-		q := retrieve.Query{Kind: kind, Limit: 10}
+		q := retrieve.Request{Kind: kind, Limit: 10}
 		found, err := b.Resolve(t.Context(), scope, q, slices.Concat(deleted, blocked))
 		if err != nil || len(found) != 0 {
 			t.Errorf("Resolve = %v, %v, want nothing", found, err)
@@ -353,20 +353,20 @@ func TestResolve(t *testing.T) {
 	for i, kind := range []retrieve.Kind{retrieve.Memory, retrieve.Chat} {
 		mine := all[i]
 		for name, test := range map[string]struct {
-			query retrieve.Query
+			query retrieve.Request
 			want  bool
 		}{
-			"all":         {retrieve.Query{}, true},
-			"group":       {retrieve.Query{Group: group(mine)}, true},
-			"other group": {retrieve.Query{Group: 1 << 62}, false},
-			"from":        {retrieve.Query{From: start}, true},
-			"from later":  {retrieve.Query{From: start.Add(1e6)}, false},
-			"to":          {retrieve.Query{To: start.Add(1e6)}, true},
-			"to earlier":  {retrieve.Query{To: start}, false},
-			"after":       {retrieve.Query{After: start}, true},
-			"before":      {retrieve.Query{Before: start.Add(1e6)}, true},
-			"after later": {retrieve.Query{After: start.Add(1e6)}, kind == retrieve.Memory},
-			"before then": {retrieve.Query{Before: start}, kind == retrieve.Memory},
+			"all":         {retrieve.Request{}, true},
+			"group":       {retrieve.Request{Group: group(mine)}, true},
+			"other group": {retrieve.Request{Group: 1 << 62}, false},
+			"from":        {retrieve.Request{From: start}, true},
+			"from later":  {retrieve.Request{From: start.Add(1e6)}, false},
+			"to":          {retrieve.Request{To: start.Add(1e6)}, true},
+			"to earlier":  {retrieve.Request{To: start}, false},
+			"after":       {retrieve.Request{After: start}, true},
+			"before":      {retrieve.Request{Before: start.Add(1e6)}, true},
+			"after later": {retrieve.Request{After: start.Add(1e6)}, kind == retrieve.Memory},
+			"before then": {retrieve.Request{Before: start}, kind == retrieve.Memory},
 		} {
 			test.query.Kind = kind
 			found, err := b.Resolve(ctx, alice, test.query, append(all, 1<<50))
@@ -388,7 +388,7 @@ func TestResolve(t *testing.T) {
 }
 
 // checkDescribed checks that Describe returns the same units as Resolve.
-func (b *testBundle) checkDescribed(t *testing.T, scope tenant.Scope, q retrieve.Query, ids []retrieve.UnitID, want []retrieve.Found) {
+func (b *testBundle) checkDescribed(t *testing.T, scope tenant.Scope, q retrieve.Request, ids []retrieve.UnitID, want []retrieve.Found) {
 	t.Helper()
 	list, err := b.Describe(t.Context(), scope, q, ids)
 	if err != nil {
@@ -415,7 +415,7 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	wanted := append([]retrieve.UnitID{ids[0][1]}, slices.Concat(ids[1], ids[2])...)
-	got, err := b.Describe(t.Context(), b.users[0], retrieve.Query{Kind: retrieve.Chat}, append(wanted, 1<<50))
+	got, err := b.Describe(t.Context(), b.users[0], retrieve.Request{Kind: retrieve.Chat}, append(wanted, 1<<50))
 	if err != nil {
 		t.Fatal(err)
 	}

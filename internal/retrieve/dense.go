@@ -15,24 +15,25 @@ import (
 
 // dense is the result of the search by meaning.
 type dense struct {
-	vector   []float32 // of the query; nil if the embedder was unavailable
-	hits     []Hit
-	rest     []Hit // less similar units that were scored anyway
-	exact    bool  // all units were scored
-	degraded bool
+	vector []float32 // of the query; nil if the embedder was unavailable
+	hits   []Hit
+	// beyondLimit are less similar units that were scored anyway.
+	beyondLimit []Hit
+	exact       bool // all units were scored
+	degraded    bool
 }
 
 // dense embeds the query and searches the database and the index in parallel. The units are counted while the query
 // is embedded.
-func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (dense, error) {
-	if q.Ranking == Lexical {
+func (e *Engine) dense(ctx context.Context, p plan) (dense, error) {
+	if p.query.Ranking == Lexical {
 		return dense{}, nil
 	}
-	var counted Query
+	var counted Request
 	var err error
 	var wait sync.WaitGroup
-	wait.Go(func() { counted, err = e.count(ctx, scope, q) })
-	vector := e.embed(ctx, q.Generation, q.Text)
+	wait.Go(func() { counted, err = e.count(ctx, p.scope, p.request) })
+	vector := e.embed(ctx, p.query.Generation, p.query.Text)
 	wait.Wait()
 	if vector == nil {
 		return dense{degraded: true}, nil
@@ -40,45 +41,46 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	if err != nil {
 		return dense{}, err
 	}
-	return e.near(ctx, scope, p, counted, vector)
+	p.request = counted
+	return e.near(ctx, p, vector)
 }
 
-// count sets q.Few.
-func (e *Engine) count(ctx context.Context, scope tenant.Scope, q Query) (Query, error) {
-	if q.Owners != nil || q.Unindexed {
-		return q, nil
+// count sets r.WithinExactLimit.
+func (e *Engine) count(ctx context.Context, scope tenant.Scope, r Request) (Request, error) {
+	if r.Owners != nil || r.Unindexed {
+		return r, nil
 	}
 	var err error
-	if q.Few, err = e.Searcher.Few(ctx, scope, q); err != nil {
-		return q, fmt.Errorf("count units: %w", err)
+	if r.WithinExactLimit, err = e.Searcher.WithinExactLimit(ctx, scope, r); err != nil {
+		return r, fmt.Errorf("count units: %w", err)
 	}
-	return q, nil
+	return r, nil
 }
 
-// near searches the database and, unless it scores all units, the index in parallel. The query
+// near searches the database and, unless it scores all units, the index in parallel. The units
 // must be counted.
-func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) (dense, error) {
+func (e *Engine) near(ctx context.Context, p plan, vector []float32) (dense, error) {
 	indexCtx, cancel := context.WithTimeout(ctx, e.IndexTimeout)
 	defer cancel()
 	var indexed []Hit
 	var answered bool
 	var wait sync.WaitGroup
-	search := func() { indexed, answered = e.index(indexCtx, scope, p, q, vector) }
-	if !q.scoresAll() {
+	search := func() { indexed, answered = e.index(indexCtx, p, vector) }
+	if !p.scoresAll() {
 		wait.Go(search)
 	}
-	exact, rest, coverage, err := e.exact(ctx, scope, q, vector)
+	exact, beyondLimit, coverage, err := e.exact(ctx, p, vector)
 	switch {
 	case err != nil || coverage.All:
 		cancel() // the index's result is not needed
-	case q.scoresAll(): // the user has more units now
+	case p.scoresAll(): // the user has more units now
 		search()
 	}
 	wait.Wait()
 	if err != nil {
 		return dense{}, fmt.Errorf("search recent units: %w", err)
 	}
-	d := dense{vector: vector, hits: exact, rest: rest, degraded: coverage.Truncated || coverage.Missing}
+	d := dense{vector: vector, hits: exact, beyondLimit: beyondLimit, degraded: coverage.Truncated || coverage.Missing}
 	if d.exact = coverage.All; d.exact {
 		return d, nil
 	}
@@ -92,33 +94,32 @@ func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Locat
 	return d, nil
 }
 
-// scoresAll reports whether the index is not needed, unless the user has more units than when they were counted.
-func (q Query) scoresAll() bool { return q.Few || q.Unindexed && !q.broad }
-
-// exact searches the database, without restriction and again within the query's window. rest are
-// the hits of the former beyond the limit.
-func (e *Engine) exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) (hits, rest []Hit, coverage Coverage, err error) {
+// exact searches the database, without restriction and again within the query's window. beyondLimit are
+// other hits of the former.
+func (e *Engine) exact(
+	ctx context.Context, p plan, vector []float32,
+) (hits, beyondLimit []Hit, coverage Coverage, err error) {
 	ctx, end := trace.Begin(ctx, trace.Exact)
 	defer end()
-	if hits, coverage, err = e.Searcher.Exact(ctx, scope, q, vector); err != nil {
+	if hits, coverage, err = e.Searcher.Exact(ctx, p.scope, p.request, vector); err != nil {
 		return nil, nil, coverage, err
 	}
-	head := min(len(hits), q.Limit)
-	hits, rest = hits[:head:head], hits[head:]
-	if within, ok := q.within(); ok {
-		if !within.Few {
-			if within, err = e.count(ctx, scope, within); err != nil {
+	head := min(len(hits), p.request.Limit)
+	hits, beyondLimit = hits[:head:head], hits[head:]
+	if within, ok := p.within(p.request); ok {
+		if !within.WithinExactLimit {
+			if within, err = e.count(ctx, p.scope, within); err != nil {
 				return nil, nil, coverage, err
 			}
 		}
 		// Its coverage only concerns the window, so it is ignored.
-		more, _, err := e.Searcher.Exact(ctx, scope, within, vector)
+		inWindow, _, err := e.Searcher.Exact(ctx, p.scope, within, vector)
 		if err != nil {
 			return nil, nil, coverage, err
 		}
-		hits = append(hits, more[:min(len(more), q.Limit)]...)
+		hits = append(hits, inWindow[:min(len(inWindow), p.request.Limit)]...)
 	}
-	return hits, rest, q.limit(coverage), nil
+	return hits, beyondLimit, p.limit(coverage), nil
 }
 
 // embed returns the query's vector, or nil if the embedder is missing, unavailable or
@@ -154,20 +155,21 @@ func (e *Engine) embedQuery(ctx context.Context, g placement.GenerationID, text 
 
 // index searches the index, or without one the database; answered is false if it is unavailable, or
 // the filter is resolved.
-func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) (hits []Hit, answered bool) {
-	if q.Owners != nil && !q.broad {
+func (e *Engine) index(ctx context.Context, p plan, vector []float32) (hits []Hit, answered bool) {
+	if p.request.Owners != nil && !p.ownersTruncated {
 		return nil, false
 	}
-	if q.Unindexed {
-		return e.unrestricted(ctx, scope, q, vector)
+	if p.request.Unindexed {
+		hits, _, err := e.Searcher.Exact(ctx, p.scope, p.unrestricted(), vector)
+		return hits[:min(len(hits), p.request.Limit)], err == nil
 	}
-	b := breakerOf(e, e.indexes, collection{p.Cell, p.Collection})
+	b := breakerOf(e, e.indexes, collection{p.location.Cell, p.location.Collection})
 	call, admitted := b.Start(e.Now())
 	if !admitted {
 		return nil, false
 	}
 	staged, end := trace.Begin(ctx, trace.Dense)
-	hits, err := e.Index.Search(staged, scope, p, q, vector)
+	hits, err := e.Index.Search(staged, p.scope, p.location, p.request, vector)
 	end()
 	switch {
 	case err == nil || fault.Is(err, fault.Unavailable) && !errors.Is(err, placement.ErrNoPartition):
@@ -175,14 +177,7 @@ func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Loca
 	default:
 		// The failure concerns one tenant and was immediate: the breaker stays closed.
 		b.Done(e.Now(), call, breaker.Unknown)
-		e.Log.WarnContext(ctx, "search without the vector index", "tenant", scope.Tenant, "error", err)
+		e.Log.WarnContext(ctx, "search without the vector index", "tenant", p.scope.Tenant, "error", err)
 	}
 	return hits, err == nil
-}
-
-// unrestricted searches all units of the user in the database, for a broad filter.
-func (e *Engine) unrestricted(ctx context.Context, scope tenant.Scope, q Query, vector []float32) (hits []Hit, answered bool) {
-	q.Owners = nil
-	hits, _, err := e.Searcher.Exact(ctx, scope, q, vector)
-	return hits[:min(len(hits), q.Limit)], err == nil
 }

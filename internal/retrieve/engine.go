@@ -75,34 +75,33 @@ func New(c Config) *Engine {
 // unit per message or memory. PostgreSQL confirmed, during the call, that each is live and in the
 // scope. If the index or the embedder is unavailable, the result is Degraded; only
 // PostgreSQL causes an error.
-func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (Result, error) {
-	wanted := max(q.Limit, 1)
-	q.Limit = max(wanted, min(overfetch*wanted, maxOverfetch), minCandidates)
-	q.Unindexed = e.Index == nil || !p.Indexed()
-	q, err := e.restrict(ctx, scope, q)
-	if err != nil || q.matchesNothing() {
+func (e *Engine) Search(ctx context.Context, scope tenant.Scope, at placement.Location, q Query) (Result, error) {
+	q.Limit = max(q.Limit, 1)
+	candidates := max(q.Limit, min(overfetch*q.Limit, maxOverfetch), minCandidates)
+	p, err := e.restrict(ctx, e.newPlan(scope, at, q, candidates))
+	if err != nil || p.matchesNothing() {
 		return Result{}, err
 	}
-	words, d, err := e.searchBoth(ctx, scope, p, q)
+	words, d, err := e.searchBoth(ctx, p)
 	if err != nil {
 		return Result{}, err
 	}
 	if d.vector != nil {
-		more, err := e.score(ctx, scope, q.Generation, words, d)
+		scored, err := e.score(ctx, p, words, d)
 		if err != nil {
 			return Result{}, err
 		}
-		d.hits = append(d.hits, more...)
+		d.hits = append(d.hits, scored...)
 	}
-	fused, err := e.matching(ctx, scope, q, Fuse(words.hits, d.hits, words.truncated))
+	fused, err := e.matching(ctx, p, Fuse(words.hits, d.hits, words.truncated))
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := e.rank(ctx, scope, q, wanted, fused, words.hits, d.vector)
+	r, err := e.rank(ctx, p, fused, words.hits, d.vector)
 	if err != nil {
 		return Result{}, err
 	}
-	found, err := e.resolve(ctx, scope, q, r.above(q.MinScore), r.live, wanted)
+	found, err := e.resolve(ctx, p, r.above(q.MinScore), r.live)
 	if err != nil {
 		return Result{}, err
 	}
@@ -111,17 +110,17 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 }
 
 // searchBoth searches by words and by meaning at once. When one search fails, the other is canceled.
-func (e *Engine) searchBoth(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (words lexical, d dense, err error) {
+func (e *Engine) searchBoth(ctx context.Context, p plan) (words lexical, d dense, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wordsErr error
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		if words, wordsErr = e.words(ctx, scope, q); wordsErr != nil {
+		if words, wordsErr = e.words(ctx, p); wordsErr != nil {
 			cancel()
 		}
 	})
-	d, err = e.dense(ctx, scope, p, q)
+	d, err = e.dense(ctx, p)
 	if err != nil {
 		cancel()
 	}
@@ -160,25 +159,23 @@ func (r ranked) above(minScore *float64) []Hit {
 
 // rank applies what the searches do not know to their fused ranking. Without the
 // question's vector only the time it names counts.
-func (e *Engine) rank(
-	ctx context.Context, scope tenant.Scope, q Query, wanted int, fused, words []Hit, vector []float32,
-) (ranked, error) {
-	if vector != nil && (q.Ranking == "" || q.Ranking == Fused) {
-		return e.compare(ctx, scope, q, wanted, fused, words, vector)
+func (e *Engine) rank(ctx context.Context, p plan, fused, words []Hit, vector []float32) (ranked, error) {
+	if vector != nil && (p.query.Ranking == "" || p.query.Ranking == Fused) {
+		return e.compare(ctx, p, fused, words, vector)
 	}
-	ranking, err := e.prefer(ctx, scope, q, fused)
+	ranking, err := e.prefer(ctx, p, fused)
 	return ranked{hits: ranking}, err
 }
 
 // score returns the cosines of hits that only the lexical search found.
-func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, words lexical, d dense) ([]Hit, error) {
+func (e *Engine) score(ctx context.Context, p plan, words lexical, d dense) ([]Hit, error) {
 	unscored := scores(words.hits)
 	for _, h := range d.hits {
 		delete(unscored, h.ID)
 	}
 	wanted := NewUnitSet(slices.Collect(maps.Keys(unscored)))
 	var hits []Hit
-	for _, h := range d.rest {
+	for _, h := range d.beyondLimit {
 		if wanted.Has(h.ID) {
 			hits = append(hits, h)
 			wanted.Remove(h.ID)
@@ -188,19 +185,20 @@ func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.Gene
 	if len(unscored) == 0 {
 		return hits, nil
 	}
-	scored, err := e.Searcher.Score(ctx, scope, g, slices.Sorted(maps.Keys(unscored)), d.vector)
+	scored, err := e.Searcher.Score(ctx, p.scope, p.request.Generation, slices.Sorted(maps.Keys(unscored)), d.vector)
 	if err != nil {
 		return nil, fmt.Errorf("score lexical hits: %w", err)
 	}
 	return append(hits, scored...), nil
 }
 
-// resolve returns the first wanted live units of the ranking, in order, with only the
+// resolve returns the first query.Limit live units of the ranking, in order, with only the
 // best of each message or memory. The ranking begins with the units that are known
 // to be live.
-func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranking []Hit, live map[UnitID]Found, wanted int) ([]Found, error) {
+func (e *Engine) resolve(ctx context.Context, p plan, ranking []Hit, live map[UnitID]Found) ([]Found, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
+	wanted := p.query.Limit
 	seen := make(map[position]bool, wanted)
 	found := make([]Found, 0, wanted)
 	batch := ranking[:min(len(live), len(ranking))]
@@ -219,17 +217,17 @@ func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranki
 		if len(ranking) == 0 || len(found) == wanted {
 			return found, nil
 		}
-		batch = ranking[:min(len(ranking), q.Limit)]
+		batch = ranking[:min(len(ranking), p.request.Limit)]
 		var err error
-		if live, err = e.live(ctx, scope, q, batch); err != nil {
+		if live, err = e.live(ctx, p, batch); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // live returns the hits that are live in the scope and match the query's filters.
-func (e *Engine) live(ctx context.Context, scope tenant.Scope, q Query, hits []Hit) (map[UnitID]Found, error) {
-	list, err := e.Searcher.Resolve(ctx, scope, q, unitIDs(hits))
+func (e *Engine) live(ctx context.Context, p plan, hits []Hit) (map[UnitID]Found, error) {
+	list, err := e.Searcher.Resolve(ctx, p.scope, p.request, unitIDs(hits))
 	if err != nil {
 		return nil, fmt.Errorf("resolve units: %w", err)
 	}

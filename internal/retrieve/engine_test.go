@@ -35,20 +35,20 @@ type stores struct {
 	times    map[UnitID]time.Time
 	headings map[UnitID]string
 	unsaved  map[UnitID]bool // without a vector in the database
-	within   []Query         // lexical queries with a time window
+	within   []Request       // lexical queries with a time window
 
 	lexicalErr, exactErr, scoreErr, describeErr, resolveErr, indexErr, embedErr error
 	indexHangs                                                                  bool
-	fewErr                                                                      error
+	countErr                                                                    error
 	grows                                                                       bool // has few units only when counted
 	many                                                                        bool // has many units when counted
 
-	matched  []string // of Match
-	broad    bool
-	matchErr error
-	queried  Query // the last of Exact
+	matched          []string // of Match
+	matchedTruncated bool
+	matchErr         error
+	queried          Request // the last of Exact
 
-	unrestricted []Query // of Exact
+	unrestricted []Request // of Exact
 
 	indexCalls, embedCalls int
 	refuses                func(text string) bool // by the embedder
@@ -58,29 +58,29 @@ type stores struct {
 	resolveCalls           int
 }
 
-func (s *stores) Lexical(_ context.Context, _ tenant.Scope, q Query) ([]Hit, error) {
+func (s *stores) Lexical(_ context.Context, _ tenant.Scope, r Request) ([]Hit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limit = q.Limit
-	if !q.After.IsZero() || !q.Before.IsZero() {
-		s.within = append(s.within, q)
-		return slices.DeleteFunc(slices.Clone(s.lexical), func(h Hit) bool { return !q.Window.Contains(s.times[h.ID]) }), s.lexicalErr
+	s.limit = r.Limit
+	if !r.After.IsZero() || !r.Before.IsZero() {
+		s.within = append(s.within, r)
+		return slices.DeleteFunc(slices.Clone(s.lexical), func(h Hit) bool { return !(Window{r.After, r.Before}).Contains(s.times[h.ID]) }), s.lexicalErr
 	}
 	return s.lexical, s.lexicalErr
 }
 
-func (s *stores) Exact(_ context.Context, _ tenant.Scope, q Query, _ []float32) ([]Hit, Coverage, error) {
+func (s *stores) Exact(_ context.Context, _ tenant.Scope, r Request, _ []float32) ([]Hit, Coverage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queried = q
-	if q.Owners == nil {
-		s.unrestricted = append(s.unrestricted, q)
+	s.queried = r
+	if r.Owners == nil {
+		s.unrestricted = append(s.unrestricted, r)
 	}
 	return s.exact, s.coverage, s.exactErr
 }
 
-func (s *stores) Few(context.Context, tenant.Scope, Query) (bool, error) {
-	return !s.many && (s.coverage.All || s.grows), s.fewErr
+func (s *stores) WithinExactLimit(context.Context, tenant.Scope, Request) (bool, error) {
+	return !s.many && (s.coverage.All || s.grows), s.countErr
 }
 
 func (s *stores) Score(_ context.Context, _ tenant.Scope, _ placement.GenerationID, ids []UnitID, _ []float32) ([]Hit, error) {
@@ -96,7 +96,7 @@ func (s *stores) Score(_ context.Context, _ tenant.Scope, _ placement.Generation
 	return out, s.scoreErr
 }
 
-func (s *stores) Describe(_ context.Context, _ tenant.Scope, _ Query, ids []UnitID) ([]Described, error) {
+func (s *stores) Describe(_ context.Context, _ tenant.Scope, _ Request, ids []UnitID) ([]Described, error) {
 	cosines := scores(s.exact)
 	s.described = ids
 	var out []Described
@@ -120,7 +120,7 @@ func (s *stores) owner(id UnitID) string {
 	return string(rune('a' + id))
 }
 
-func (s *stores) Resolve(_ context.Context, _ tenant.Scope, _ Query, ids []UnitID) ([]Found, error) {
+func (s *stores) Resolve(_ context.Context, _ tenant.Scope, _ Request, ids []UnitID) ([]Found, error) {
 	s.resolveCalls++
 	var out []Found
 	for _, id := range slices.Backward(ids) { // not in order
@@ -132,11 +132,11 @@ func (s *stores) Resolve(_ context.Context, _ tenant.Scope, _ Query, ids []UnitI
 	return out, s.resolveErr
 }
 
-func (s *stores) Match(context.Context, tenant.Scope, Query) (ids []string, more bool, err error) {
-	return s.matched, s.broad, s.matchErr
+func (s *stores) Match(context.Context, tenant.Scope, Request) (ids []string, truncated bool, err error) {
+	return s.matched, s.matchedTruncated, s.matchErr
 }
 
-func (s *stores) Search(ctx context.Context, _ tenant.Scope, _ placement.Location, _ Query, _ []float32) ([]Hit, error) {
+func (s *stores) Search(ctx context.Context, _ tenant.Scope, _ placement.Location, _ Request, _ []float32) ([]Hit, error) {
 	s.mu.Lock()
 	s.indexCalls++
 	s.mu.Unlock()
@@ -318,7 +318,7 @@ func TestSearchFailsOnlyWithTheDatabase(t *testing.T) {
 	broken := fault.New(fault.Unavailable, "the database is unavailable")
 	for name, s := range map[string]*stores{
 		"Lexical":  {lexicalErr: broken},
-		"Few":      {fewErr: broken},
+		"Count":    {countErr: broken},
 		"Exact":    {exactErr: broken},
 		"Score":    {lexical: []Hit{{1, 1}}, scoreErr: broken},
 		"Describe": {lexical: []Hit{{1, 1}}, describeErr: broken},

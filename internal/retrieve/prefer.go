@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
@@ -18,20 +17,6 @@ const windowBonus = 2
 // bucketBonus is added to the logit of the score of memories in a bucket that the query names.
 const bucketBonus = 1
 
-// within returns the query restricted to its window, and false if it has none.
-func (q Query) within() (Query, bool) {
-	if q.Window.IsZero() || q.Kind != Chat {
-		return q, false
-	}
-	if q.Window.From.After(q.After) {
-		q.After = q.Window.From
-	}
-	if q.Before.IsZero() || !q.Window.To.IsZero() && q.Window.To.Before(q.Before) {
-		q.Before = q.Window.To
-	}
-	return q, true
-}
-
 // lexical is the result of the search by words.
 type lexical struct {
 	hits      []Hit
@@ -40,42 +25,43 @@ type lexical struct {
 
 // words searches by words, without restriction and again within the query's window, so
 // that the window always has candidates.
-func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (found lexical, err error) {
-	if q.Ranking == Dense {
+func (e *Engine) words(ctx context.Context, p plan) (found lexical, err error) {
+	if p.query.Ranking == Dense {
 		return found, nil
 	}
 	ctx, end := trace.Begin(ctx, trace.Lexical)
 	defer end()
-	if q.broad {
-		q.Owners = nil // matching drops those that do not match
+	r := p.request
+	if p.ownersTruncated {
+		r = p.unrestricted()
 	}
-	if found.hits, err = e.Searcher.Lexical(ctx, scope, q); err != nil {
+	if found.hits, err = e.Searcher.Lexical(ctx, p.scope, r); err != nil {
 		return lexical{}, err
 	}
-	found.truncated = len(found.hits) >= q.Limit
-	if within, ok := q.within(); ok {
-		more, err := e.Searcher.Lexical(ctx, scope, within)
+	found.truncated = len(found.hits) >= r.Limit
+	if within, ok := p.within(r); ok {
+		inWindow, err := e.Searcher.Lexical(ctx, p.scope, within)
 		if err != nil {
 			return lexical{}, err
 		}
-		found.hits = append(slices.Clip(found.hits), more...)
-		found.truncated = found.truncated || len(more) >= q.Limit
+		found.hits = append(slices.Clip(found.hits), inWindow...)
+		found.truncated = found.truncated || len(inWindow) >= r.Limit
 	}
 	return found, nil
 }
 
 // prefer raises the hits inside the query's window.
-func (e *Engine) prefer(ctx context.Context, scope tenant.Scope, q Query, ranking []Hit) ([]Hit, error) {
-	if _, ok := q.within(); !ok || len(ranking) == 0 {
+func (e *Engine) prefer(ctx context.Context, p plan, ranking []Hit) ([]Hit, error) {
+	if _, ok := p.within(p.request); !ok || len(ranking) == 0 {
 		return ranking, nil
 	}
-	live, err := e.live(ctx, scope, q, ranking)
+	live, err := e.live(ctx, p, ranking)
 	if err != nil {
 		return nil, err
 	}
 	inside := make(map[UnitID]bool, len(live))
 	for _, f := range live {
-		inside[f.ID] = !f.At.IsZero() && q.Window.Contains(f.At)
+		inside[f.ID] = !f.At.IsZero() && p.query.Window.Contains(f.At)
 	}
 	return raise(ranking, inside, windowBonus), nil
 }

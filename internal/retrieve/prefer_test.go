@@ -59,22 +59,25 @@ func TestWindowIsPreferred(t *testing.T) {
 	}
 }
 
-func TestWithinRestrictsQuery(t *testing.T) {
+func TestWithinRestrictsRequest(t *testing.T) {
 	t.Parallel()
 	day := func(n int) time.Time { return saturday.AddDate(0, 0, n) }
-	for name, test := range map[string]struct{ q, want Query }{
-		"open":    {Query{Window: Window{From: day(1)}}, Query{After: day(1)}},
-		"inner":   {Query{After: day(0), Before: day(9), Window: Window{day(1), day(2)}}, Query{After: day(1), Before: day(2)}},
-		"outer":   {Query{After: day(1), Before: day(2), Window: Window{day(0), day(9)}}, Query{After: day(1), Before: day(2)}},
-		"only to": {Query{After: day(1), Window: Window{To: day(2)}}, Query{After: day(1), Before: day(2)}},
+	for name, test := range map[string]struct {
+		window      Window
+		given, want Request
+	}{
+		"open":    {Window{From: day(1)}, Request{}, Request{After: day(1)}},
+		"inner":   {Window{day(1), day(2)}, Request{After: day(0), Before: day(9)}, Request{After: day(1), Before: day(2)}},
+		"outer":   {Window{day(0), day(9)}, Request{After: day(1), Before: day(2)}, Request{After: day(1), Before: day(2)}},
+		"only to": {Window{To: day(2)}, Request{After: day(1)}, Request{After: day(1), Before: day(2)}},
 	} {
-		test.q.Kind = Chat
-		got, ok := test.q.within()
-		if !ok || got.After != test.want.After || got.Before != test.want.Before {
-			t.Errorf("%s: %v to %v, want %v to %v", name, got.After, got.Before, test.want.After, test.want.Before)
+		test.given.Kind, test.want.Kind = Chat, Chat
+		got, ok := plan{query: Query{Window: test.window}}.within(test.given)
+		if diff := cmp.Diff(test.want, got); !ok || diff != "" {
+			t.Errorf("%s: within = %t (-want +got):\n%s", name, ok, diff)
 		}
 	}
-	if _, ok := (Query{Kind: Memory, Window: Window{From: day(1)}}).within(); ok {
+	if _, ok := (plan{query: Query{Window: Window{From: day(1)}}}).within(Request{Kind: Memory}); ok {
 		t.Error("within = true for memories, want false")
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
@@ -20,30 +18,13 @@ const (
 	maxRerankDepth     = 200
 )
 
-// rerankDepth returns the number of candidates to compare for a limit.
-func (q Query) rerankDepth(limit int) int {
+// rerankDepth returns the number of candidates to compare.
+func (q Query) rerankDepth() int {
 	factor := rerankFactor
 	if q.Kind == Memory {
 		factor = memoryRerankFactor
 	}
-	return min(max(factor*limit, minRerankDepth), maxRerankDepth)
-}
-
-// Described is a unit as the ranking compares it. Neighbors, from the messages before
-// and after a candidate, have only their position and Vector.
-type Described struct {
-	ID         UnitID
-	Owner      string
-	Seq        int
-	Start, End int
-	Human      bool      // written by the user
-	At         time.Time // zero for a memory
-	Text       string    // the piece; empty for a neighbor
-	// Heading is the title of the conversation, for the unit to which ChatUnits adds it, or the name of the
-	// memory's bucket, unless it is the default one.
-	Heading    string
-	Superseded bool // see Found
-	Vector     []float32
+	return min(max(factor*q.Limit, minRerankDepth), maxRerankDepth)
 }
 
 func (d Described) neighbor() bool { return d.Text == "" }
@@ -70,9 +51,10 @@ func (d Described) found() Found {
 // compare sorts the best chat units of a fused ranking by the learned weights, judges
 // the relevance of the best units, and returns those that are live. The others follow
 // in their order, with lower scores.
-func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wanted int, ranking, words []Hit, vector []float32) (ranked, error) {
-	head := ranking[:min(len(ranking), q.rerankDepth(wanted))]
-	described, err := e.describe(ctx, scope, q, head)
+func (e *Engine) compare(ctx context.Context, p plan, ranking, words []Hit, vector []float32) (ranked, error) {
+	q := p.query
+	head := ranking[:min(len(ranking), q.rerankDepth())]
+	described, err := e.describe(ctx, p, head)
 	lexical := scores(words)
 	if q.Kind == Chat {
 		described = slices.DeleteFunc(described, func(d Described) bool { return !d.comparable(lexical) })
@@ -123,10 +105,10 @@ func (c *comparison) confirmed(ranking []Hit) []Hit {
 	return slices.DeleteFunc(slices.Clone(ranking), func(h Hit) bool { return !known[h.ID] })
 }
 
-func (e *Engine) describe(ctx context.Context, scope tenant.Scope, q Query, hits []Hit) ([]Described, error) {
+func (e *Engine) describe(ctx context.Context, p plan, hits []Hit) ([]Described, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
-	described, err := e.Searcher.Describe(ctx, scope, q, unitIDs(hits))
+	described, err := e.Searcher.Describe(ctx, p.scope, p.request, unitIDs(hits))
 	if err != nil {
 		return nil, fmt.Errorf("describe units: %w", err)
 	}

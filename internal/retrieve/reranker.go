@@ -13,13 +13,6 @@ const (
 	defaultRerankPassages = 20
 )
 
-// Reranker scores texts for a question with a model that reads both together.
-type Reranker interface {
-	// Rerank returns one score per text, in order; higher is better. An error that is due
-	// to the query or one of the texts satisfies IsRefused.
-	Rerank(ctx context.Context, query string, texts []string) ([]float64, error)
-}
-
 // rerank sorts the best results by the scores of the reranker. The places keep their
 // calibrated scores, so that the threshold and the comparison of memories with messages
 // remain valid. If the reranker fails or exceeds its time, the order stays.

@@ -14,20 +14,17 @@ import (
 // Similar returns the q.Limit live units of q.Kind that are most similar to a passage, best first. It searches as Search does, without
 // the words. embed returns the vector of the passage, or nil if there is none and nothing to search; meanwhile, units are counted. The time limit
 // of the index applies after it.
-func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, embed func() []float32) ([]Similar, error) {
+func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, at placement.Location, q Query, embed func() []float32) ([]Similar, error) {
 	wanted := max(q.Limit, 1)
-	q.Limit = overfetch * wanted // entries of the index may be stale
-	q.Unindexed = e.Index == nil || !p.Indexed()
+	p := e.newPlan(scope, at, q, overfetch*wanted) // entries of the index may be stale
 	var err error
 	var wait sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wait.Go(func() { q, err = e.count(ctx, scope, q) })
+	wait.Go(func() { p.request, err = e.count(ctx, scope, p.request) })
 	vector := embed()
 	if vector == nil {
 		cancel()
-	}
-	if vector == nil {
 		wait.Wait()
 		return nil, nil
 	}
@@ -36,16 +33,16 @@ func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Lo
 	if err != nil {
 		return nil, err
 	}
-	d, err := e.near(ctx, scope, p, q, vector)
+	d, err := e.near(ctx, p, vector)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(d.hits, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID)) })
+	candidates := p.request.Limit
 	if d.exact {
-		q.Limit = wanted
+		candidates = wanted
 	}
-	head := d.hits[:min(len(d.hits), q.Limit)]
-	described, err := e.describe(ctx, scope, q, head)
+	described, err := e.describe(ctx, p, d.hits[:min(len(d.hits), candidates)])
 	if err != nil {
 		return nil, err
 	}

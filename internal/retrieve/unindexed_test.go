@@ -49,11 +49,11 @@ func TestSearchWithoutIndex(t *testing.T) {
 	}
 }
 
-// A broad filter scores the newest memories that match, and checks the best of all others, which
+// A filter that matches too many memories scores the newest memories that match, and checks the best of all others, which
 // the database finds too.
-func TestBroadFilterWithoutIndex(t *testing.T) {
+func TestFilterWithManyMatchesSearchesAllUnitsWithoutIndex(t *testing.T) {
 	t.Parallel()
-	s := &stores{matched: []string{"m"}, broad: true, exact: []Hit{{1, 0.9}, {3, 0.7}}, coverage: Coverage{All: true}, dead: map[UnitID]bool{3: true}}
+	s := &stores{matched: []string{"m"}, matchedTruncated: true, exact: []Hit{{1, 0.9}, {3, 0.7}}, coverage: Coverage{All: true}, dead: map[UnitID]bool{3: true}}
 	now, all := time.Now(), 0.0
 	result, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, nowhere, Query{Kind: Memory, Where: someFilter, Limit: 10, MinScore: &all})
 	if err != nil || len(result.Found) != 1 || result.Found[0].ID != 1 {

@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -55,9 +56,9 @@ func TestFilterWithoutMatchSearchesNothing(t *testing.T) {
 
 // A filter that matches too many memories uses every search, drops the hits that do not
 // match, and says that older memories may be missing.
-func TestBroadFilterChecksTheHits(t *testing.T) {
+func TestFilterWithManyMatchesChecksTheHits(t *testing.T) {
 	t.Parallel()
-	s := &stores{matched: []string{"m"}, broad: true, exact: []Hit{{1, 0.9}}, coverage: Coverage{All: true},
+	s := &stores{matched: []string{"m"}, matchedTruncated: true, exact: []Hit{{1, 0.9}}, coverage: Coverage{All: true},
 		index: []Hit{{2, 0.8}, {3, 0.7}}, lexical: []Hit{{4, 3}}, dead: map[UnitID]bool{3: true}}
 	ids, degraded, err := searchFiltered(t, s)
 	slices.Sort(ids)
@@ -69,6 +70,27 @@ func TestBroadFilterChecksTheHits(t *testing.T) {
 	}
 	if slices.Contains(s.described, 3) {
 		t.Error("a hit that does not match was compared")
+	}
+}
+
+// A Searcher applies every filter of the query: the request has each field of the same name.
+func TestRequestHasTheFiltersOfTheQuery(t *testing.T) {
+	t.Parallel()
+	day := func(n int) time.Time { return saturday.AddDate(0, 0, n) }
+	q := Query{Kind: Chat, Text: "x", Group: 1, From: day(1), To: day(2), Where: someFilter, Generation: 3, After: day(4), Before: day(5)}
+	e := New(Config{})
+	query, request := reflect.ValueOf(q), reflect.ValueOf(e.newPlan(tenant.Scope{}, homeLocation, q, 6).request)
+	for field := range request.Type().Fields() {
+		of := query.FieldByName(field.Name)
+		if !of.IsValid() || field.Name == "Limit" {
+			continue
+		}
+		if of.IsZero() {
+			t.Errorf("%s of the query is not set", field.Name)
+		}
+		if diff := cmp.Diff(of.Interface(), request.FieldByName(field.Name).Interface()); diff != "" {
+			t.Errorf("%s (-query +request):\n%s", field.Name, diff)
+		}
 	}
 }
 
