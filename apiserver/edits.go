@@ -142,7 +142,7 @@ func (s *Server) listVersions(ctx context.Context, who tenant.Identity, in *list
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	list, more, err := s.Memories.Versions(ctx, who, in.MemoryID, skip, count)
+	list, hasMore, err := s.Memories.Versions(ctx, who, in.MemoryID, skip, count)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (s *Server) listVersions(ctx context.Context, who tenant.Identity, in *list
 	for i, v := range list {
 		out.Versions[i] = memoryVersionBody{Version: v.Version, Text: v.Text, CreatedAt: chat.Stamp(v.CreatedAt)}
 	}
-	if more {
+	if hasMore {
 		out.NextSkip = skip + len(list)
 	}
 	return &listVersionsOutput{Body: out}, nil

@@ -210,13 +210,13 @@ func FuzzHTTP(f *testing.F) {
 func requestsOf(raw string) (n int) {
 	for {
 		raw = strings.TrimLeft(raw, "\r\n") // RFC 9112, 2.2
-		line, rest, ok := strings.Cut(raw, "\n")
+		line, headers, ok := strings.Cut(raw, "\n")
 		method, _, _ := strings.Cut(line, " ")
 		version := line[strings.LastIndexByte(line, ' ')+1:]
 		if !ok {
 			return n
 		}
-		in := bufio.NewReader(strings.NewReader(method + " / " + version + "\n" + rest))
+		in := bufio.NewReader(strings.NewReader(method + " / " + version + "\n" + headers))
 		r, err := http.ReadRequest(in)
 		if err != nil {
 			return n

@@ -113,8 +113,8 @@ type mem0Error struct {
 func entityName(path []byte) (before, name []byte, ok bool) {
 	for _, version := range []string{"/v1", "/v2"} {
 		prefix := []byte(pathMem0 + version + "/entities/")
-		rest, found := bytes.CutPrefix(path, prefix)
-		kind, name, named := bytes.Cut(rest, []byte("/"))
+		item, found := bytes.CutPrefix(path, prefix)
+		kind, name, named := bytes.Cut(item, []byte("/"))
 		if found && named && len(name) > 0 {
 			return bytes.Join([][]byte{prefix, kind, []byte("/")}, nil), bytes.TrimSuffix(name, []byte("/")), true
 		}

@@ -17,9 +17,9 @@ func TestRateLimitHeaders(t *testing.T) {
 	h := newTestServer(t)
 	clock := noon.Truncate(time.Minute).Add(48500 * time.Millisecond)
 	h.limiter.Now = func() time.Time { return clock }
-	few := tenant.Quota{RequestsPerMinute: 3}
-	one := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "few", User: 21}, Quota: few})
-	two := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "few", User: 22}, Quota: few})
+	quota := tenant.Quota{RequestsPerMinute: 3}
+	one := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "few", User: 21}, Quota: quota})
+	two := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "few", User: 22}, Quota: quota})
 	for i, path := range []string{"/api/buckets", "/api/memories/x", "/api/memory?count=x"} {
 		got := h.call(t, one, "GET", path, "")
 		limit, left, reset := got.header.Get("RateLimit-Limit"), got.header.Get("RateLimit-Remaining"), got.header.Get("RateLimit-Reset")

@@ -55,14 +55,14 @@ func (r *TenantReconciler) reconcileDeletion(ctx context.Context, p *pass) (ctrl
 // of another tenant.
 func (r *TenantReconciler) finalize(ctx context.Context, p *pass) (wait time.Duration, err error) {
 	t := p.tenant
-	rest, err := r.store.Retire(ctx, tenant.ID(t.UID), deletionPolicy(t))
+	left, err := r.store.Retire(ctx, tenant.ID(t.UID), deletionPolicy(t))
 	if err != nil {
 		return 0, fmt.Errorf("retire tenant: %w", err)
 	}
-	t.Status.Purge = purgeStatus(rest)
-	if !rest.Done() {
-		p.setPurging(rest)
-		return r.config.Poll, r.dropLast(ctx, rest)
+	t.Status.Purge = purgeStatus(left)
+	if !left.Done() {
+		p.setPurging(left)
+		return r.config.Poll, r.dropLast(ctx, left)
 	}
 	err = r.deleteSecrets(ctx, t, func(*corev1.Secret) bool { return true })
 	if err != nil && !r.lostSecrets(ctx, t, err) {
@@ -85,11 +85,11 @@ func (r *TenantReconciler) lostSecrets(ctx context.Context, t *v1alpha1.Tenant, 
 
 // dropLast drops the locations once the rows are purged. The purge job does the
 // same; here, an error is reported in the status.
-func (r *TenantReconciler) dropLast(ctx context.Context, rest tenant.Remaining) error {
-	if rest.Memories+rest.Conversations > 0 {
+func (r *TenantReconciler) dropLast(ctx context.Context, left tenant.Remaining) error {
+	if left.Memories+left.Conversations > 0 {
 		return nil
 	}
-	for _, at := range rest.Locations {
+	for _, at := range left.Locations {
 		if err := r.partitions.Drop(ctx, at); err != nil {
 			return fmt.Errorf("drop partition: %w", err)
 		}
@@ -107,18 +107,18 @@ func (r *TenantReconciler) removeFinalizer(ctx context.Context, t *v1alpha1.Tena
 	return nil
 }
 
-func purgeStatus(rest tenant.Remaining) *v1alpha1.TenantPurge {
-	if rest.Done() {
+func purgeStatus(left tenant.Remaining) *v1alpha1.TenantPurge {
+	if left.Done() {
 		return nil
 	}
-	return &v1alpha1.TenantPurge{Memories: rest.Memories, Conversations: rest.Conversations, Partition: len(rest.Locations) > 0}
+	return &v1alpha1.TenantPurge{Memories: left.Memories, Conversations: left.Conversations, Partition: len(left.Locations) > 0}
 }
 
 // setPurging reports the progress of a purge, and why it fails.
-func (p *pass) setPurging(rest tenant.Remaining) {
-	f := rest.Failure
+func (p *pass) setPurging(left tenant.Remaining) {
+	f := left.Failure
 	if f.Attempts == 0 {
-		p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", purgeMessage(rest))
+		p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", purgeMessage(left))
 		return
 	}
 	cause := "an error"
@@ -127,12 +127,12 @@ func (p *pass) setPurging(rest tenant.Remaining) {
 	}
 	p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonFailed,
 		"%s; %d attempts failed, the latest with %s, and it will be retried; the log of the API server has the failures of job %d",
-		purgeMessage(rest), f.Attempts, cause, f.Job)
+		purgeMessage(left), f.Attempts, cause, f.Job)
 }
 
-func purgeMessage(rest tenant.Remaining) string {
-	message := fmt.Sprintf("purging; remaining: memories %d, conversations %d", rest.Memories, rest.Conversations)
-	if len(rest.Locations) > 0 {
+func purgeMessage(left tenant.Remaining) string {
+	message := fmt.Sprintf("purging; remaining: memories %d, conversations %d", left.Memories, left.Conversations)
+	if len(left.Locations) > 0 {
 		message += " and the partition"
 	}
 	return message

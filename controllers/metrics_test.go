@@ -55,9 +55,9 @@ func TestMetricsPassPromlint(t *testing.T) {
 // Tenants that wait for their author or for a normal step do not count as failing.
 func TestStateOfTenant(t *testing.T) {
 	t.Parallel()
-	unready := func(reason string, more ...string) []metav1.Condition {
+	unready := func(reason string, others ...string) []metav1.Condition {
 		all := []metav1.Condition{{Type: v1alpha1.Ready, Status: metav1.ConditionFalse, Reason: reason}}
-		for _, name := range more {
+		for _, name := range others {
 			all = append(all, metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: reason})
 		}
 		return all

@@ -82,8 +82,8 @@ func quantity(bytes int64) resource.Quantity {
 // that the status does not change with every message. Rounding up could report a
 // size within the quota as over it.
 func roundDown(bytes int64) int64 {
-	rest := max(bits.Len64(uint64(max(bytes, 0)))-7, 0)
-	return bytes >> rest << rest
+	droppedBits := max(bits.Len64(uint64(max(bytes, 0)))-7, 0)
+	return bytes >> droppedBits << droppedBits
 }
 
 // spec returns the tenant to store without its identity provider: the Tenant with

@@ -69,7 +69,7 @@ func (d *Dashboard) renderMemory(c *fiber.Ctx, who *tenant.Session, draft *memor
 		return err
 	}
 	skip := max(c.QueryInt("skip"), 0)
-	versions, more, err := d.Memories.Versions(ctx, who.Identity, id, skip, versionPage)
+	versions, hasOlder, err := d.Memories.Versions(ctx, who.Identity, id, skip, versionPage)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *Dashboard) renderMemory(c *fiber.Ctx, who *tenant.Session, draft *memor
 	if m.Version > 1 {
 		view.Versions = versions
 	}
-	if more {
+	if hasOlder {
 		view.Older = fmt.Sprintf("/memories/%s?skip=%d#history", url.PathEscape(id), skip+versionPage)
 	}
 	for i, v := range view.Versions {

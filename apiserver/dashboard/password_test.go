@@ -76,8 +76,8 @@ func replacesPassword(t *testing.T, s *site, b *browser) {
 func createdToken(t *testing.T, v visitor) string {
 	t.Helper()
 	status, body := v.post(t, "/connect/tokens", url.Values{"name": {"Laptop"}, "scopes": {"read"}})
-	_, rest, found := strings.Cut(body, `id="new-token">`)
-	token, _, _ := strings.Cut(rest, "<")
+	_, after, found := strings.Cut(body, `id="new-token">`)
+	token, _, _ := strings.Cut(after, "<")
 	if status != http.StatusOK || !found {
 		t.Fatalf("create a token: %d %s", status, body)
 	}

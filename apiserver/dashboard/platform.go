@@ -141,7 +141,7 @@ func (d *Dashboard) showPlatform(c *fiber.Ctx) error {
 	if f.Page > 1 {
 		view.Newer = f.at(f.Page - 1).path()
 	}
-	if o.More {
+	if o.HasMore {
 		view.Older = f.at(f.Page + 1).path()
 	}
 	return d.render(c, fiber.StatusOK, "platform", page{Title: msg("Platform overview"), Platform: who, Data: view})

@@ -107,9 +107,9 @@ type datedText struct {
 func splitDate(s string) datedText {
 	if len(s) > len(time.DateOnly) {
 		date, err := time.Parse(time.DateOnly, s[:len(time.DateOnly)])
-		rest := strings.TrimLeft(s[len(time.DateOnly):], " :,\n-–")
-		if err == nil && rest != "" && len(rest) < len(s)-len(time.DateOnly) {
-			return datedText{date, rest}
+		undated := strings.TrimLeft(s[len(time.DateOnly):], " :,\n-–")
+		if err == nil && undated != "" && len(undated) < len(s)-len(time.DateOnly) {
+			return datedText{date, undated}
 		}
 	}
 	return datedText{Text: s}

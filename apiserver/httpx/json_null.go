@@ -51,10 +51,10 @@ type visitor struct {
 // document.
 func walk(data []byte, t reflect.Type, v visitor) {
 	w := walker{data: data, next: t, visitor: v}
-	for i, more := 0, true; more && i < len(data); i++ {
+	for i, proceed := 0, true; proceed && i < len(data); i++ {
 		switch data[i] {
 		case '"':
-			i, more = w.text(i)
+			i, proceed = w.text(i)
 		case '{', '[':
 			w.around = append(w.around, level{t: dereferenced(w.next), object: data[i] == '{'})
 			w.item()
@@ -63,7 +63,7 @@ func walk(data []byte, t reflect.Type, v visitor) {
 		case ',':
 			w.item()
 		case 'n': // null is the only literal that starts with n
-			more = w.nothing(i)
+			proceed = w.nothing(i)
 			i += len("ull")
 		}
 	}
@@ -88,7 +88,7 @@ func (w *walker) item() {
 
 // text visits the string at from. It returns the offset of its last byte, and whether
 // to continue.
-func (w *walker) text(from int) (last int, more bool) {
+func (w *walker) text(from int) (last int, proceed bool) {
 	end := stringEnd(w.data, from)
 	if end == len(w.data) {
 		return end, false // of the beginning of a document

@@ -29,9 +29,9 @@ func (e *Endpoint) addResources() {
 		Description: "A conversation of the user with an assistant, as Markdown. A long conversation ends with the URI of the next page.",
 	}
 	e.server.AddResourceTemplate(&about, e.readResource)
-	more := about
-	more.Name, more.URITemplate = "conversation-page", template+"{?cursor}"
-	e.server.AddResourceTemplate(&more, e.readResource)
+	page := about
+	page.Name, page.URITemplate = "conversation-page", template+"{?cursor}"
+	e.server.AddResourceTemplate(&page, e.readResource)
 }
 
 // listResources handles resources/list. The SDK supports only resources that are

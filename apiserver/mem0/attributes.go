@@ -71,19 +71,19 @@ func withKeys(metadata json.RawMessage, keys map[string]string) (json.RawMessage
 
 // splitKeys returns the metadata that the client stored, nil if there is none, and the
 // user and the app.
-func splitKeys(metadata json.RawMessage) (rest map[string]json.RawMessage, user, app string) {
-	if len(metadata) == 0 || json.Unmarshal(metadata, &rest) != nil {
+func splitKeys(metadata json.RawMessage) (own map[string]json.RawMessage, user, app string) {
+	if len(metadata) == 0 || json.Unmarshal(metadata, &own) != nil {
 		return nil, "", ""
 	}
 	for key, to := range map[string]*string{memory.KeyUser: &user, memory.KeyApp: &app} {
-		if json.Unmarshal(rest[key], to) == nil {
-			delete(rest, key)
+		if json.Unmarshal(own[key], to) == nil {
+			delete(own, key)
 		}
 	}
-	if len(rest) == 0 {
-		rest = nil
+	if len(own) == 0 {
+		own = nil
 	}
-	return rest, user, app
+	return own, user, app
 }
 
 type memoryOut struct {

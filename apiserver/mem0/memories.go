@@ -133,14 +133,14 @@ func (e *Endpoint) history(ctx context.Context, r Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	versions, more, err := e.Memories.Versions(ctx, who, m.ID, 0, memory.MaxVersions)
+	versions, hasMore, err := e.Memories.Versions(ctx, who, m.ID, 0, memory.MaxVersions)
 	if err != nil {
 		return nil, err
 	}
 	user := toOut(who, m).UserID
 	out := []historyOut{}
 	for i, v := range slices.Backward(versions) {
-		if more && i == len(versions)-1 {
+		if hasMore && i == len(versions)-1 {
 			continue // the text before it is not known
 		}
 		change := historyOut{ID: fmt.Sprintf("%s.%d", m.ID, v.Version), MemoryID: m.ID, NewMemory: v.Text, Event: "ADD",

@@ -51,7 +51,7 @@ func (a *Archive) earlier(m account.Memory, from *follower[account.Version]) ([]
 	var out []account.Version
 	held, last := int64(0), 0
 	from.discard(a.ofOmittedMemory)
-	for from.more && from.next.Memory == m.ID {
+	for from.hasNext && from.next.Memory == m.ID {
 		v := from.next
 		if v.Version <= last || v.Version >= m.Version {
 			return nil, fault.New(fault.Invalid, "%s: version %d of memory %s is out of order", versionsFile, v.Version, m.ID)
@@ -102,7 +102,7 @@ func (a *Archive) messages(c chat.Conversation, from *follower[account.Message])
 	var out []chat.Message
 	held, last, seen := int64(0), -1, make(map[string]bool)
 	from.discard(a.ofOmittedConversation)
-	for from.more && from.next.Conversation == c.ID {
+	for from.hasNext && from.next.Conversation == c.ID {
 		m := from.next.Message
 		if !a.follows(m.Index, last) || seen[m.ExternalID] {
 			return nil, fault.New(fault.Invalid, "%s: message %d of conversation %s is duplicated or out of order", messagesFile, m.Index, c.ID)
@@ -134,11 +134,11 @@ func (a *Archive) ofOmittedConversation(m account.Message) bool {
 
 // follower reads a sequence in step with another one.
 type follower[T any] struct {
-	next T
-	more bool
-	err  error
-	pull func() (T, error, bool)
-	stop func()
+	next    T
+	hasNext bool
+	err     error
+	pull    func() (T, error, bool)
+	stop    func()
 }
 
 func follow[T any](all iter.Seq2[T, error]) *follower[T] {
@@ -149,20 +149,20 @@ func follow[T any](all iter.Seq2[T, error]) *follower[T] {
 }
 
 func (f *follower[T]) step() {
-	f.next, f.err, f.more = f.pull()
-	f.more = f.more && f.err == nil
+	f.next, f.err, f.hasNext = f.pull()
+	f.hasNext = f.hasNext && f.err == nil
 }
 
 // discard omits the next records that drop returns true for.
 func (f *follower[T]) discard(drop func(T) bool) {
-	for f.more && drop(f.next) {
+	for f.hasNext && drop(f.next) {
 		f.step()
 	}
 }
 
 // end returns an error if records remain after the other sequence ended.
 func (f *follower[T]) end(file, other string) error {
-	if f.err == nil && f.more {
+	if f.err == nil && f.hasNext {
 		return fault.New(fault.Invalid, "%s: records without an owner in %s", file, other)
 	}
 	return f.err

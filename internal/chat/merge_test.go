@@ -101,7 +101,7 @@ func TestPlanAppliesMetadata(t *testing.T) {
 	t.Parallel()
 	before := Conversation{ID: "id", ExternalID: "x", Platform: "claude", PlatformName: "Claude", Title: "Trains", Status: Excluded,
 		Pinned: true, CreatedAt: noon, UpdatedAt: noon}
-	same := Upsert{ExternalID: "x", Platform: "claude", PlatformName: "Claude", Title: "Trains", CreatedAt: noon, UpdatedAt: noon}
+	stored := Upsert{ExternalID: "x", Platform: "claude", PlatformName: "Claude", Title: "Trains", CreatedAt: noon, UpdatedAt: noon}
 	for name, tc := range map[string]struct {
 		reason string
 		change func(*Upsert)
@@ -118,7 +118,7 @@ func TestPlanAppliesMetadata(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u, want := same, before
+			u, want := stored, before
 			tc.change(&u)
 			tc.want(&want)
 			c := Plan(before, nil, u, "new")

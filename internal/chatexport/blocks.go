@@ -25,12 +25,12 @@ func (c *blocks) note(notes *Notes) {
 
 // block is a block of any type.
 type block struct {
-	kind, name string
-	text       lines // its own texts
-	input      lines // input of a tool call
-	call       call
-	inner      blocks
-	rest       lines // texts of unknown fields
+	kind, name    string
+	text          lines // its own texts
+	input         lines // input of a tool call
+	call          call
+	inner         blocks
+	unknownFields lines // texts of unknown fields
 }
 
 // maxLevel is the maximum nesting of blocks; each level copies its text.
@@ -90,7 +90,7 @@ func (c *blocks) readBlock(s *scanner) error {
 			"file_data", "file_id", "cache_control", "tool_call_ids", "agentId", "groupId":
 			err = s.skip()
 		default:
-			err = s.flatten(&b.rest, s.repair(string(name)))
+			err = s.flatten(&b.unknownFields, s.repair(string(name)))
 		}
 		return err
 	})
@@ -138,7 +138,7 @@ func (c *blocks) add(b *block) {
 	default:
 		c.unknown = append(c.unknown, b.kind)
 		var all lines
-		for _, text := range []string{b.text.String(), b.input.String(), b.inner.texts.String(), b.rest.String()} {
+		for _, text := range []string{b.text.String(), b.input.String(), b.inner.texts.String(), b.unknownFields.String()} {
 			all.add(text)
 		}
 		if all.String() == "" {

@@ -9,11 +9,11 @@ import (
 // chatgptContent is the content of a message. The fields of each type are
 // undocumented, so all known fields are read for every type.
 type chatgptContent struct {
-	kind     string // content_type
-	language string
-	texts    lines // parts and texts, in order
-	unknown  []string
-	rest     lines // texts of unknown fields
+	kind          string // content_type
+	language      string
+	texts         lines // parts and texts, in order
+	unknown       []string
+	unknownFields lines // texts of unknown fields
 }
 
 // textual are the types whose text is in known fields.
@@ -56,7 +56,7 @@ func (c *chatgptContent) read(s *scanner) error {
 			"repository", "repo_summary", "structured_context", "snippet", "ref_id", "is_error", "state":
 			err = s.skip()
 		default:
-			err = s.flatten(&c.rest, s.repair(string(name)))
+			err = s.flatten(&c.unknownFields, s.repair(string(name)))
 		}
 		return err
 	})
@@ -173,12 +173,12 @@ func (c *chatgptContent) text(files []string, hidden bool, notes *Notes) string 
 		out.add(fenced(c.language, text))
 	case c.kind == "thoughts" || c.kind == "reasoning_recap":
 		out.labeled("thinking", text)
-	case textual[c.kind] || c.kind == "" && c.rest.String() == "":
+	case textual[c.kind] || c.kind == "" && c.unknownFields.String() == "":
 		out.add(text)
 	default:
 		notes.unknown(label("content", c.kind), 1)
 		out.add(text)
-		out.add(c.rest.String())
+		out.add(c.unknownFields.String())
 		if out.String() == "" {
 			out.add("[" + label("content", cut(c.kind, maxType)) + "]")
 		}

@@ -169,11 +169,11 @@ func withoutMark(r io.Reader) io.Reader {
 	start := make([]byte, 3)
 	n, err := io.ReadFull(r, start)
 	start = start[:n]
-	rest := r
+	following := r
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		rest = failedReader{err}
+		following = failedReader{err}
 	}
-	return io.MultiReader(bytes.NewReader(bytes.TrimPrefix(start, []byte("\uFEFF"))), rest)
+	return io.MultiReader(bytes.NewReader(bytes.TrimPrefix(start, []byte("\uFEFF"))), following)
 }
 
 // failedReader is a reader that failed.

@@ -96,7 +96,7 @@ func readDeepSeekMessage(s *scanner, notes *Notes) (*message, error) {
 // answer.
 func readFragment(s *scanner, m *message, out *lines, notes *Notes) error {
 	var kind, content string
-	var rest lines
+	var links lines
 	err := s.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "type":
@@ -104,7 +104,7 @@ func readFragment(s *scanner, m *message, out *lines, notes *Notes) error {
 		case "content":
 			content, err = s.text()
 		case "results":
-			err = s.array(func() error { return readLink(s, &rest) })
+			err = s.array(func() error { return readLink(s, &links) })
 		default:
 			err = s.skip()
 		}
@@ -124,11 +124,11 @@ func readFragment(s *scanner, m *message, out *lines, notes *Notes) error {
 	case "SEARCH", "READ_LINK", "TOOL_SEARCH", "TOOL_OPEN":
 		out.add("[" + label("tool", strings.ToLower(kind)) + "]")
 		out.add(content)
-		out.add(rest.String())
+		out.add(links.String())
 	default:
 		notes.unknown(label("content", kind), 1)
 		out.add(content)
-		out.add(rest.String())
+		out.add(links.String())
 	}
 	return err
 }

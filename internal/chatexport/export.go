@@ -86,12 +86,12 @@ func (e *Export) Conversations(skip func(ordinal int) bool) iter.Seq2[Conversati
 	return func(yield func(Conversation, error) bool) {
 		e.reading.start()
 		for _, src := range e.sources {
-			more, err := e.read(src, skip, yield)
+			proceed, err := e.read(src, skip, yield)
 			if err != nil {
 				yield(Conversation{}, inFile(src.file.name, err))
 				return
 			}
-			if !more {
+			if !proceed {
 				return
 			}
 		}

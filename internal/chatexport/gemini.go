@@ -125,8 +125,8 @@ var (
 func question(title string, answered bool) string {
 	title = strings.TrimSpace(strings.ReplaceAll(title, "\u00A0", " "))
 	for _, verb := range questionVerbs {
-		if rest, ok := strings.CutPrefix(title, verb); ok {
-			return rest
+		if prompt, ok := strings.CutPrefix(title, verb); ok {
+			return prompt
 		}
 	}
 	for _, verb := range otherVerbs {

@@ -68,11 +68,11 @@ func (in *openaiConversation) finish() error {
 // its id and time depend on the app.
 func readRoleMessage(s *scanner, notes *Notes) (message, error) {
 	var (
-		m                  message
-		role, tool         string
-		reasoning          string
-		content            blocks
-		files, calls, rest lines
+		m                      message
+		role, tool             string
+		reasoning              string
+		content                blocks
+		files, calls, refusals lines
 	)
 	err := s.object(func(name []byte) (err error) {
 		switch string(name) {
@@ -91,7 +91,7 @@ func readRoleMessage(s *scanner, notes *Notes) (message, error) {
 		case "refusal":
 			var text string
 			text, err = s.text()
-			rest.add(text)
+			refusals.add(text)
 		case "tool_calls", "function_call":
 			err = readCalls(s, &calls)
 		case "files", "attachments":
@@ -114,7 +114,7 @@ func readRoleMessage(s *scanner, notes *Notes) (message, error) {
 	}
 	out.add(content.texts.String())
 	out.add(calls.String())
-	out.add(rest.String())
+	out.add(refusals.String())
 	m.text = out.String()
 	return m, nil
 }

@@ -48,7 +48,7 @@ func (s *scanner) bytes() ([]byte, error) {
 func (s *scanner) unquote(keep bool) (long [][]byte, err error) {
 	s.scratch = s.scratch[:0]
 	for {
-		b, err := s.rest()
+		b, err := s.unread()
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func (s *scanner) unquote(keep bool) (long [][]byte, err error) {
 // and do not change where the string ends.
 func (s *scanner) escape() error {
 	s.escaped = true
-	b, err := s.rest()
+	b, err := s.unread()
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (s *scanner) bad() {
 // nothing after them is consumed.
 func (s *scanner) hex() (r rune, ok bool, err error) {
 	for range 4 {
-		b, err := s.rest()
+		b, err := s.unread()
 		if err != nil {
 			return 0, false, err
 		}
@@ -150,13 +150,13 @@ func (s *scanner) hex() (r rune, ok bool, err error) {
 
 // low reads the second \u escape of a surrogate pair, if there is one.
 func (s *scanner) low() (r rune, ok bool, err error) {
-	b, err := s.rest()
+	b, err := s.unread()
 	if err != nil || b[0] != '\\' {
 		return 0, false, err
 	}
 	if len(b) < 2 {
 		// The window ends between the two escapes: refill it.
-		if b, err = s.more(); err != nil || len(b) < 2 {
+		if b, err = s.refill(); err != nil || len(b) < 2 {
 			return 0, false, err
 		}
 	}

@@ -77,8 +77,8 @@ func (s *scanner) fill() error {
 	return s.err
 }
 
-// rest returns the unread bytes of the window up to stop, at least one.
-func (s *scanner) rest() ([]byte, error) {
+// unread returns the unread bytes of the window up to stop, at least one.
+func (s *scanner) unread() ([]byte, error) {
 	if s.pos == s.end || s.stop > 0 {
 		if err := s.fill(); err != nil {
 			return nil, err
@@ -91,9 +91,9 @@ func (s *scanner) rest() ([]byte, error) {
 	return b, nil
 }
 
-// more moves the unread bytes to the front of the window and reads until there
+// refill moves the unread bytes to the front of the window and reads until there
 // are at least two.
-func (s *scanner) more() ([]byte, error) {
+func (s *scanner) refill() ([]byte, error) {
 	s.base += int64(s.pos)
 	s.end = copy(s.buf, s.buf[s.pos:s.end])
 	s.pos = 0
@@ -102,13 +102,13 @@ func (s *scanner) more() ([]byte, error) {
 		n, s.err = s.r.Read(s.buf[s.end:])
 		s.end += n
 	}
-	return s.rest()
+	return s.unread()
 }
 
 // peek returns the next byte that is not white space without consuming it.
 func (s *scanner) peek() (byte, error) {
 	for {
-		b, err := s.rest()
+		b, err := s.unread()
 		if err != nil {
 			return 0, err
 		}
@@ -178,7 +178,7 @@ func (s *scanner) value(limit int64, maxDepth int, read func() error) (problem, 
 func (s *scanner) literal() ([]byte, error) {
 	s.scratch = s.scratch[:0]
 	for {
-		b, err := s.rest()
+		b, err := s.unread()
 		if errors.Is(err, errTruncated) && s.depth == 0 && len(s.scratch) > 0 {
 			return s.scratch, nil
 		}

@@ -9,7 +9,7 @@ func (s *scanner) leave(depth int) error {
 			}
 			continue
 		}
-		b, err := s.rest()
+		b, err := s.unread()
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (s *scanner) skip() error {
 // skipQuoted consumes the rest of a string.
 func (s *scanner) skipQuoted() error {
 	for s.quoted {
-		b, err := s.rest()
+		b, err := s.unread()
 		if err != nil {
 			return err
 		}

@@ -99,8 +99,8 @@ const (
 // ForEndUsers returns the reason why a file was not imported with a suggestion for end
 // users instead of developers.
 func ForEndUsers(reason string) string {
-	if rest, ok := strings.CutSuffix(reason, otherChats); ok {
-		return rest + howToExport
+	if cause, ok := strings.CutSuffix(reason, otherChats); ok {
+		return cause + howToExport
 	}
 	return reason
 }

@@ -29,14 +29,14 @@ func TestModelsFindOtherLanguages(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			l := openTest(t, LocalConfig{Model: m.Name, Dir: dirs[m.Name]})
-			var same, english int
+			var own, english int
 			for _, language := range slices.Sorted(maps.Keys(facts)) {
 				a, b := rightAnswers(t, l, facts[language], facts[language]), rightAnswers(t, l, facts["en"], facts[language])
 				t.Logf("%s: %d of %d, asked in English %d", language, a, len(facts[language]), b)
-				same, english = same+a, english+b
+				own, english = own+a, english+b
 			}
-			if want := minimum[m.Name]; same < want[0] || english < want[1] {
-				t.Errorf("%d and %d right answers, want at least %d and %d", same, english, want[0], want[1])
+			if want := minimum[m.Name]; own < want[0] || english < want[1] {
+				t.Errorf("%d and %d right answers, want at least %d and %d", own, english, want[0], want[1])
 			}
 		})
 	}

@@ -17,7 +17,7 @@ const maxWord = 100
 // result as Hugging Face tokenizers for the same tokenizer.json.
 type wordPiece struct {
 	starts    map[string]int32 // pieces that begin a word
-	rests     map[string]int32 // pieces that continue a word, without their "##"
+	suffixes  map[string]int32 // pieces that continue a word, without their "##"
 	special   map[string]int32 // [CLS] and others, recognized literally in texts
 	longest   int              // bytes of the longest piece
 	unk       int32
@@ -59,7 +59,7 @@ func newWordPiece(vocab map[string]int32, window int) (*wordPiece, error) {
 	if len(vocab) != vocabSize {
 		return nil, fmt.Errorf("the vocabulary has %d entries, want %d", len(vocab), vocabSize)
 	}
-	t := &wordPiece{starts: map[string]int32{}, rests: map[string]int32{}, special: map[string]int32{}, maxTokens: window}
+	t := &wordPiece{starts: map[string]int32{}, suffixes: map[string]int32{}, special: map[string]int32{}, maxTokens: window}
 	for _, name := range []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"} {
 		id, ok := vocab[name]
 		if !ok {
@@ -73,8 +73,8 @@ func newWordPiece(vocab map[string]int32, window int) (*wordPiece, error) {
 			return nil, fmt.Errorf("the vocabulary's entry %q has id %d", piece, id)
 		}
 		t.longest = max(t.longest, len(piece))
-		if rest, ok := strings.CutPrefix(piece, "##"); ok {
-			t.rests[rest] = id
+		if suffix, ok := strings.CutPrefix(piece, "##"); ok {
+			t.suffixes[suffix] = id
 		} else {
 			t.starts[piece] = id
 		}
@@ -182,15 +182,15 @@ func (w *words) flush() {
 	var pieces [maxWord]int32
 	n := 0
 	vocab := w.t.starts
-	for rest := w.word; len(rest) > 0; vocab = w.t.rests {
-		id, size := w.t.longestPiece(vocab, rest)
+	for unread := w.word; len(unread) > 0; vocab = w.t.suffixes {
+		id, size := w.t.longestPiece(vocab, unread)
 		if size == 0 || w.chars > maxWord {
 			w.emit(w.t.unk)
 			return
 		}
 		pieces[n] = id
 		n++
-		rest = rest[size:]
+		unread = unread[size:]
 	}
 	for _, id := range pieces[:n] {
 		w.emit(id)

@@ -145,28 +145,28 @@ func Count(results []Result) Counts {
 // change: most of a file that is imported again is unchanged, and counting takes
 // longer than everything else.
 func storeBatch(ctx context.Context, files Files, run Run, b Batch, countTokens func(string) int) error {
-	rest, err := storeFitting(ctx, files, run, b)
-	if err != nil || len(rest.Entries) == 0 {
+	uncounted, err := storeFitting(ctx, files, run, b)
+	if err != nil || len(uncounted.Entries) == 0 {
 		return err
 	}
-	for i := range rest.Entries {
-		e := &rest.Entries[i]
+	for i := range uncounted.Entries {
+		e := &uncounted.Entries[i]
 		for j := range e.Upsert.Messages {
 			m := &e.Upsert.Messages[j]
 			m.Tokens = countTokens(m.Text)
 		}
 		e.TokensCounted = true
 	}
-	_, err = storeFitting(ctx, files, run, rest)
+	_, err = storeFitting(ctx, files, run, uncounted)
 	return err
 }
 
 // storeFitting stores a batch. If the batch exceeds the storage quota, it stores
 // the entries one by one: smaller ones may fit, and the others fail.
-func storeFitting(ctx context.Context, files Files, run Run, b Batch) (rest Batch, err error) {
-	rest, err = files.StoreBatch(ctx, run, b)
+func storeFitting(ctx context.Context, files Files, run Run, b Batch) (uncounted Batch, err error) {
+	uncounted, err = files.StoreBatch(ctx, run, b)
 	if !fault.Is(err, fault.Forbidden) {
-		return rest, err
+		return uncounted, err
 	}
 	if len(b.Entries) == 1 {
 		e := b.Entries[0]
@@ -178,9 +178,9 @@ func storeFitting(ctx context.Context, files Files, run Run, b Batch) (rest Batc
 		if err != nil {
 			return Batch{}, err
 		}
-		rest.Entries = append(rest.Entries, one.Entries...)
+		uncounted.Entries = append(uncounted.Entries, one.Entries...)
 	}
-	return rest, nil
+	return uncounted, nil
 }
 
 // message returns the part of an error that is meant for end users.

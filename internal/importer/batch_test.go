@@ -119,7 +119,7 @@ type quotaStore struct {
 }
 
 func (s *quotaStore) StoreBatch(_ context.Context, _ Run, b Batch) (Batch, error) {
-	var rest []Entry
+	var uncounted []Entry
 	var results []Result
 	size := 0
 	for _, e := range b.Entries {
@@ -127,7 +127,7 @@ func (s *quotaStore) StoreBatch(_ context.Context, _ Run, b Batch) (Batch, error
 		case e.Outcome != "":
 			results = append(results, Rejected(e))
 		case !e.TokensCounted:
-			rest = append(rest, e)
+			uncounted = append(uncounted, e)
 		default:
 			results = append(results, Result{Ordinal: e.Ordinal, Outcome: EntryImported, Notes: e.Notes})
 			for _, m := range e.Upsert.Messages {
@@ -144,7 +144,7 @@ func (s *quotaStore) StoreBatch(_ context.Context, _ Run, b Batch) (Batch, error
 	s.left -= size
 	s.results = append(s.results, results...)
 	s.notes.Add(Count(results).Notes)
-	return Batch{Entries: rest}, nil
+	return Batch{Entries: uncounted}, nil
 }
 
 // A batch that exceeds the quota is stored as far as possible. Every entry has

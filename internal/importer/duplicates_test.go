@@ -128,11 +128,11 @@ type cancelingStore struct {
 }
 
 func (s cancelingStore) StoreBatch(ctx context.Context, run importer.Run, b importer.Batch) (importer.Batch, error) {
-	rest, err := s.Files.StoreBatch(ctx, run, b)
-	if err == nil && len(rest.Entries) == 0 {
+	uncounted, err := s.Files.StoreBatch(ctx, run, b)
+	if err == nil && len(uncounted.Entries) == 0 {
 		s.cancel()
 	}
-	return rest, err
+	return uncounted, err
 }
 
 // An import that is interrupted between two copies of a conversation is resumed.

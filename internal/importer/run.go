@@ -87,7 +87,7 @@ type Files interface {
 	// returns the rest of the batch: entries that it did not store because they
 	// have new or changed messages whose tokens are not counted. New conversations
 	// are blocked until Finish. Forbidden when the storage quota is exceeded.
-	StoreBatch(ctx context.Context, run Run, b Batch) (rest Batch, err error)
+	StoreBatch(ctx context.Context, run Run, b Batch) (uncounted Batch, err error)
 	// Finish re-balances the quota, deletes the file and ends the import, which
 	// has failed unless failure is "". It is idempotent.
 	Finish(ctx context.Context, run Run, failure string, warnings []string) error

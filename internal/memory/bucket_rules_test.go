@@ -11,7 +11,7 @@ func TestBucketNameKey(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		a, b   string
-		same   bool
+		equal  bool
 	}{
 		"Case":       {"case is folded", "Travel", "tRAVEL", true},
 		"Fold":       {"folding covers characters without a single lower case", "Straße", "STRASSE", true},
@@ -24,8 +24,8 @@ func TestBucketNameKey(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := BucketNameKey(tc.a) == BucketNameKey(tc.b); got != tc.same {
-				t.Errorf("%s: keys of %q and %q are equal: %v, want %v", tc.reason, tc.a, tc.b, got, tc.same)
+			if got := BucketNameKey(tc.a) == BucketNameKey(tc.b); got != tc.equal {
+				t.Errorf("%s: keys of %q and %q are equal: %v, want %v", tc.reason, tc.a, tc.b, got, tc.equal)
 			}
 		})
 	}

@@ -84,12 +84,12 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 	if in.All {
 		pack.count = -1
 	}
-	var more bool
+	var hasMore bool
 	var err error
 	if !textrule.IsBlank(in.Query) {
-		more, err = s.ranked(ctx, who, in, pack, &out)
+		hasMore, err = s.ranked(ctx, who, in, pack, &out)
 	} else {
-		more, err = s.walk(ctx, who, in, pack)
+		hasMore, err = s.walk(ctx, who, in, pack)
 	}
 	wait.Wait()
 	known := func(b Bucket) bool { return b.ID == in.Bucket }
@@ -103,7 +103,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 	}
 	out.Memories = pack.out
 	out.Relevant = min(max(out.Relevant-in.Skip, 0), len(out.Memories))
-	if more {
+	if hasMore {
 		out.NextSkip = in.Skip + pack.seen
 	}
 	return out, nil
@@ -114,15 +114,15 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 	f := Filter{Bucket: in.Bucket, Where: in.Where, Newest: in.Newest, AsOf: in.AsOf, Skip: in.Skip}
 	for {
 		f.Limit = pack.remaining(MaxPage)
-		batch, more, err := s.Store.List(ctx, who.Scope, f)
+		batch, hasMore, err := s.Store.List(ctx, who.Scope, f)
 		if err != nil {
 			return false, fmt.Errorf("list memories: %w", err)
 		}
 		if pack.addAll(batch) < len(batch) {
 			return true, nil
 		}
-		if !more || len(batch) == 0 || pack.remaining(MaxPage) == 0 {
-			return more && len(batch) > 0, nil
+		if !hasMore || len(batch) == 0 || pack.remaining(MaxPage) == 0 {
+			return hasMore && len(batch) > 0, nil
 		}
 		// Skipping the memories that were read would cost as much as reading them.
 		f.After, f.Skip = batch[len(batch)-1].Seq, 0

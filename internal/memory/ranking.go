@@ -11,14 +11,14 @@ import (
 const (
 	// MaxRanked is the maximum number of matches that a query ranks.
 	MaxRanked = 1000
-	// fewRanked is the number of matches ranked for the first pages. Most requests
+	// firstRanked is the number of matches ranked for the first pages. Most requests
 	// need no more, and ranking fewer is cheaper.
-	fewRanked = 50
+	firstRanked = 50
 )
 
 // ranked packs the best matches and reports whether more of the ranking follow. It
 // sets Degraded, and Relevant to the number of relevant matches in the ranking.
-func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput, pack *packer, out *Listing) (more bool, err error) {
+func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput, pack *packer, out *Listing) (bool, error) {
 	res, err := s.ranking(ctx, who, in)
 	if err != nil {
 		return false, err
@@ -48,12 +48,12 @@ func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput,
 }
 
 // ranking ranks the matches of a query, as many as the page needs. The order of a ranking depends on
-// its depth, so a page beyond fewRanked has the first matches of the ranking that the pages
+// its depth, so a page beyond firstRanked has the first matches of the ranking that the pages
 // before it come from. The others follow as a deeper one orders them. A ranking also depends on
 // whether the units of the user are cached, so pages can differ from it if that changes.
 func (s *Service) ranking(ctx context.Context, who tenant.Identity, in ListInput) (retrieve.Result, error) {
-	first, err := s.rank(ctx, who, in, fewRanked)
-	if err != nil || !in.All && in.Skip < fewRanked && in.Count < fewRanked-in.Skip {
+	first, err := s.rank(ctx, who, in, firstRanked)
+	if err != nil || !in.All && in.Skip < firstRanked && in.Count < firstRanked-in.Skip {
 		return first, err
 	}
 	deep, err := s.rank(ctx, who, in, MaxRanked)
@@ -63,7 +63,7 @@ func (s *Service) ranking(ctx context.Context, who tenant.Identity, in ListInput
 func (s *Service) rank(ctx context.Context, who tenant.Identity, in ListInput, depth int) (retrieve.Result, error) {
 	res, err := s.Searcher.Search(ctx, who.Scope, who.Placement,
 		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Where: in.Where, To: in.AsOf,
-			Generation: who.Generation, Limit: depth, MinScore: in.MinScore, SkipRerank: depth > fewRanked})
+			Generation: who.Generation, Limit: depth, MinScore: in.MinScore, SkipRerank: depth > firstRanked})
 	if err != nil {
 		return res, fmt.Errorf("search memories: %w", err)
 	}

@@ -18,7 +18,7 @@ type byDepth struct{ *fakes }
 
 func (b byDepth) Search(_ context.Context, _ tenant.Scope, _ placement.Location, q retrieve.Query) (retrieve.Result, error) {
 	list := slices.Clone(b.ranking.Found)
-	if q.Limit > fewRanked {
+	if q.Limit > firstRanked {
 		slices.Reverse(list)
 	}
 	list = list[:min(q.Limit, len(list))]

@@ -212,11 +212,11 @@ func (s *Service) Versions(ctx context.Context, who tenant.Identity, id string, 
 	if err := f.Err(); err != nil {
 		return nil, false, err
 	}
-	list, more, err := s.Store.Versions(ctx, who.Scope, id, skip, min(count, MaxVersions))
+	list, hasMore, err := s.Store.Versions(ctx, who.Scope, id, skip, min(count, MaxVersions))
 	if err != nil {
 		return nil, false, fmt.Errorf("list versions: %w", err)
 	}
-	return list, more, nil
+	return list, hasMore, nil
 }
 
 // describeMissingBucket replaces ErrBucketNotFound if the bucket was given by name.

@@ -115,9 +115,9 @@ func TestMissingBucketError(t *testing.T) {
 func TestVersionsAreClamped(t *testing.T) {
 	t.Parallel()
 	s := newService(filled(1))
-	list, more, err := s.Versions(t.Context(), alice, "m0", 0, 5000)
-	if err != nil || len(list) != MaxVersions || !more {
-		t.Errorf("Versions = %d, %v, %v", len(list), more, err)
+	list, hasMore, err := s.Versions(t.Context(), alice, "m0", 0, 5000)
+	if err != nil || len(list) != MaxVersions || !hasMore {
+		t.Errorf("Versions = %d, %v, %v", len(list), hasMore, err)
 	}
 	for _, bad := range [][2]int{{-1, 1}, {0, 0}} {
 		_, _, err := s.Versions(t.Context(), alice, "m0", bad[0], bad[1])

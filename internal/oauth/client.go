@@ -117,8 +117,8 @@ var (
 // leavesApp reports whether addresses of the scheme are known to be opened by
 // something else than the app, usually a web site.
 func leavesApp(u *url.URL) bool {
-	rest, err := url.PathUnescape(strings.ToLower(strings.TrimPrefix(u.String(), u.Scheme+":")))
-	return err != nil || strings.Contains(rest, "http:") || strings.Contains(rest, "https:") ||
+	target, err := url.PathUnescape(strings.ToLower(strings.TrimPrefix(u.String(), u.Scheme+":")))
+	return err != nil || strings.Contains(target, "http:") || strings.Contains(target, "https:") ||
 		strings.Contains(u.Scheme, "http") || strings.HasSuffix(u.Scheme, "-extension") || slices.Contains(browserSchemes, u.Scheme) ||
 		slices.ContainsFunc(browserSchemePrefixes, func(p string) bool { return strings.HasPrefix(u.Scheme, p) })
 }

@@ -128,18 +128,18 @@ func fields(raw []byte, each func(number protowire.Number, field, value []byte) 
 		if size < 0 {
 			return protowire.ParseError(size)
 		}
-		rest := protowire.ConsumeFieldValue(number, kind, raw[size:])
-		if rest < 0 {
-			return protowire.ParseError(rest)
+		length := protowire.ConsumeFieldValue(number, kind, raw[size:])
+		if length < 0 {
+			return protowire.ParseError(length)
 		}
 		var value []byte
 		if kind == protowire.BytesType {
 			value, _ = protowire.ConsumeBytes(raw[size:])
 		}
-		if err := each(number, raw[:size+rest], value); err != nil {
+		if err := each(number, raw[:size+length], value); err != nil {
 			return err
 		}
-		raw = raw[size+rest:]
+		raw = raw[size+length:]
 	}
 	return nil
 }

@@ -412,9 +412,9 @@ func TestSlowAuditExport(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	id, other := b.users[0].Tenant, b.users[2].Tenant
-	const more = 1500 // more than are read at a time
+	const appended = 1500 // beyond what is read at a time
 	for _, of := range []tenant.ID{id, other} {
-		b.appendRecords(t, of, more)
+		b.appendRecords(t, of, appended)
 		if err := b.SealRecords(t.Context(), of, true); err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +452,7 @@ func TestSlowAuditExport(t *testing.T) {
 				meanwhile()
 			}
 		}
-		if last != head.Sequence || last < more {
+		if last != head.Sequence || last < appended {
 			return fmt.Errorf("the last record is %d, but the head %d", last, head.Sequence)
 		}
 		return nil

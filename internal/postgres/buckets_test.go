@@ -84,7 +84,7 @@ func TestBucketNames(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ctx, alice := t.Context(), b.users[0]
-	for name, same := range map[string][]string{
+	for name, names := range map[string][]string{
 		"Caf\u00e9":   {"cafe\u0301", "CAFE\u0301", "caf\u00c9"},
 		"Stra\u00dfe": {"STRASSE", "stra\u1e9ee"},
 		"\u03a3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2": {"\u03a3\u038a\u03a3\u03a5\u03a6\u039f\u03a3"},
@@ -99,7 +99,7 @@ func TestBucketNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range same {
+		for _, s := range names {
 			_, err := b.CreateBucket(ctx, alice, memory.BucketInput{Name: s})
 			wantKind(t, fmt.Sprintf("CreateBucket %q beside %q", s, name), err, fault.Conflict)
 			wantKind(t, fmt.Sprintf("rename to %q beside %q", s, name), b.UpdateBucket(ctx, alice, other, memory.BucketUpdate{Name: &s}), fault.Conflict)

@@ -29,8 +29,8 @@ func TestConversationSentAgain(t *testing.T) {
 	before := b.unitsOf(t, id)
 	b.jobUnits(t)
 
-	same := b.upsert(t, scope, newConversation("a", 0, 12))
-	if diff := cmp.Diff(first, same, cmpopts.IgnoreFields(chat.Outcome{}, "ImportID", "Added")); diff != "" || same.Added != 0 {
+	repeated := b.upsert(t, scope, newConversation("a", 0, 12))
+	if diff := cmp.Diff(first, repeated, cmpopts.IgnoreFields(chat.Outcome{}, "ImportID", "Added")); diff != "" || repeated.Added != 0 {
 		t.Errorf("sent again unchanged (-first +again):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, b.unitsOf(t, id)); diff != "" || len(b.jobUnits(t)) > 0 {

@@ -52,15 +52,15 @@ func TestPromoteJobsReadsFewRows(t *testing.T) {
 	d := postgrestest.Create(t)
 	b := setupIn(t, d, nil)
 	exec(t, b.owner, "alter table river_job set (autovacuum_enabled = off)")
-	const tenants, few = 5000, 500
+	const tenants, most = 5000, 500
 	b.fillJobs(t, tenants)
 	conn := session(t, d, b.users[0])
 	exec(t, conn, strings.Replace(postgres.PromotePlan, "set local", "set", 1))
 	exec(t, conn, "prepare promote (text, int, smallint, smallint, bigint, int) as "+postgres.PromoteJobs)
 	forEachPlan(t, b, conn, "river_job", func(plans string) {
 		plan := explain(t, conn, fmt.Sprintf("execute promote ('%s', 1, %d, %d, 0, 100)", queue.Backlog, queue.Turn, queue.Waiting))
-		if node, rows := plan.most(); rows > few {
-			t.Errorf("%s: %s of %s reads %v rows, want at most %d", plans, node.Type, node.Relation, rows, few)
+		if node, rows := plan.most(); rows > most {
+			t.Errorf("%s: %s of %s reads %v rows, want at most %d", plans, node.Type, node.Relation, rows, most)
 		}
 	})
 }

@@ -91,9 +91,9 @@ func TestMatchIsWithinTheTimesOfTheQuery(t *testing.T) {
 		"both": {retrieve.Request{From: start.AddDate(0, 0, 1), To: start.AddDate(0, 0, 2)}, []string{ids[1]}},
 	} {
 		test.query.Kind, test.query.Where = retrieve.Memory, where
-		got, more, err := b.Match(t.Context(), scope, test.query)
-		if err != nil || more {
-			t.Fatalf("%s: %v, %v", name, more, err)
+		got, truncated, err := b.Match(t.Context(), scope, test.query)
+		if err != nil || truncated {
+			t.Fatalf("%s: %v, %v", name, truncated, err)
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -119,9 +119,9 @@ func TestStoredAnswersContainNoText(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := b.Conversations().Upsert(t.Context(), scope, u)
-	same := again.ImportID == first.ImportID && again.Conversation.ID == first.Conversation.ID &&
+	repeated := again.ImportID == first.ImportID && again.Conversation.ID == first.Conversation.ID &&
 		again.Conversation.UpdatedAt.Equal(first.Conversation.UpdatedAt) && again.Conversation.MessageCount == 1 && again.Conversation.Title == "secret"
-	if err != nil || !same {
+	if err != nil || !repeated {
 		t.Errorf("sent again: %+v, %v, want %+v", again, err, first)
 	}
 	var all string

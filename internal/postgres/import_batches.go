@@ -22,20 +22,20 @@ const readBytes = 4 << 20
 
 // StoreBatch implements importer.Files.
 func (i Imports) StoreBatch(ctx context.Context, run importer.Run, b importer.Batch) (importer.Batch, error) {
-	var rest importer.Batch
+	var uncounted importer.Batch
 	err := retryInserts(func() error {
 		return i.inScope(ctx, run.Scope, func(tx pgx.Tx, q *db.Queries) error {
 			w := conversationWriter{db: i.DB, tx: tx, q: q, scope: run.Scope, importID: run.ID}
 			x := importBatch{conversationWriter: w, run: run}
 			var err error
-			rest, err = x.store(ctx, b)
+			uncounted, err = x.store(ctx, b)
 			return err
 		})
 	})
 	if err != nil {
 		return importer.Batch{}, fmt.Errorf("store batch: %w", err)
 	}
-	return rest, nil
+	return uncounted, nil
 }
 
 // importBatch is the transaction that stores a batch of an import.
@@ -43,12 +43,12 @@ type importBatch struct {
 	conversationWriter
 	run importer.Run
 
-	results []importer.Result
-	inserts []chat.Change // new conversations, written together
-	storage int64         // bytes gained
-	units   []retrieve.UnitID
-	stored  []string         // ids of conversations that were created or changed
-	rest    []importer.Entry // tokens not counted
+	results   []importer.Result
+	inserts   []chat.Change // new conversations, written together
+	storage   int64         // bytes gained
+	units     []retrieve.UnitID
+	stored    []string         // ids of conversations that were created or changed
+	uncounted []importer.Entry // tokens not counted
 }
 
 func (x *importBatch) store(ctx context.Context, b importer.Batch) (importer.Batch, error) {
@@ -75,7 +75,7 @@ func (x *importBatch) store(ctx context.Context, b importer.Batch) (importer.Bat
 	if err := x.insertNew(ctx); err != nil {
 		return importer.Batch{}, err
 	}
-	return importer.Batch{Entries: x.rest}, x.account(ctx)
+	return importer.Batch{Entries: x.uncounted}, x.account(ctx)
 }
 
 // window returns how many of the entries to store at a time, so that the stored
@@ -116,7 +116,7 @@ func (x *importBatch) storeWindow(ctx context.Context, entries []importer.Entry,
 		before := stored[e.Upsert.Key()]
 		c := e.Plan(before, messages[before.ID], id, x.run.StartedAt)
 		if len(c.Added)+len(c.Replaced) > 0 && !e.TokensCounted {
-			x.rest = append(x.rest, e)
+			x.uncounted = append(x.uncounted, e)
 			continue
 		}
 		x.results = append(x.results, importer.ResultOf(e, c))

@@ -54,9 +54,9 @@ func TestMemoriesAreIsolated(t *testing.T) {
 		ids = append(ids, b.remember(t, u, fmt.Sprintf("memory of user %d", i), nil))
 	}
 	for i, u := range b.users {
-		list, more, err := b.Memories().List(t.Context(), u, memory.Filter{Limit: 10})
-		if err != nil || more || len(list) != 1 || list[0].ID != ids[i] {
-			t.Errorf("user %d lists %v, %v, %v", i, list, more, err)
+		list, hasMore, err := b.Memories().List(t.Context(), u, memory.Filter{Limit: 10})
+		if err != nil || hasMore || len(list) != 1 || list[0].ID != ids[i] {
+			t.Errorf("user %d lists %v, %v, %v", i, list, hasMore, err)
 		}
 		got, err := b.Memories().ByID(t.Context(), u, ids, time.Time{})
 		if err != nil {
@@ -108,10 +108,10 @@ func TestMemoriesAreListedInOrder(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		reason string
-		filter memory.Filter
-		want   string
-		more   bool
+		reason  string
+		filter  memory.Filter
+		want    string
+		hasMore bool
 	}{
 		"oldest":               {"first written first", memory.Filter{Limit: 10}, "0123456", false},
 		"limit equals total":   {"nothing follows", memory.Filter{Limit: 7}, "0123456", false},
@@ -125,7 +125,7 @@ func TestMemoriesAreListedInOrder(t *testing.T) {
 		"bucket, newest, skip": {"newest of the bucket", memory.Filter{Limit: 1, Skip: 1, Newest: true, Bucket: bucket}, "3", true},
 		"skip past the end":    {"empty, but the bucket is known", memory.Filter{Limit: 1, Skip: 50, Bucket: bucket}, "", false},
 	} {
-		list, more, err := b.Memories().List(ctx, scope, test.filter)
+		list, hasMore, err := b.Memories().List(ctx, scope, test.filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,8 +136,8 @@ func TestMemoriesAreListedInOrder(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s (%s): memories %q, want %q", name, test.reason, got, test.want)
 		}
-		if more != test.more {
-			t.Errorf("%s (%s): more = %t, want %t", name, test.reason, more, test.more)
+		if hasMore != test.hasMore {
+			t.Errorf("%s (%s): more = %t, want %t", name, test.reason, hasMore, test.hasMore)
 		}
 	}
 }
@@ -340,10 +340,10 @@ func TestListReadsFewLongMemories(t *testing.T) {
 		select tenant_id, user_id, gen_random_uuid(), seq + n, bucket_id, 'note ' || n, 1 from memories, generate_series(1, $1::int) n`, memories-1)
 	defer exec(t, b.owner, "delete from memories where text like 'note %'") // before the counters are compared
 	for name, test := range map[string]struct {
-		tokens int
-		filter memory.Filter
-		want   int
-		more   bool
+		tokens  int
+		filter  memory.Filter
+		want    int
+		hasMore bool
 	}{
 		"Short":   {memory.LongTextTokens - 1, memory.Filter{Limit: memory.MaxPage}, memories, false},
 		"Limited": {memory.LongTextTokens - 1, memory.Filter{Limit: memories - 1}, memories - 1, true},
@@ -354,12 +354,12 @@ func TestListReadsFewLongMemories(t *testing.T) {
 		"AsOf":    {memory.LongTextTokens, memory.Filter{Limit: memory.MaxPage, AsOf: time.Now().Add(time.Hour)}, memory.LongTextPage, true},
 	} {
 		exec(t, b.owner, "update memories set tokens = $1", test.tokens)
-		list, more, err := b.Memories().List(t.Context(), scope, test.filter)
+		list, hasMore, err := b.Memories().List(t.Context(), scope, test.filter)
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if len(list) != test.want || more != test.more {
-			t.Errorf("%s: %d memories, more %t, want %d, %t", name, len(list), more, test.want, test.more)
+		if len(list) != test.want || hasMore != test.hasMore {
+			t.Errorf("%s: %d memories, more %t, want %d, %t", name, len(list), hasMore, test.want, test.hasMore)
 		}
 	}
 }

@@ -38,8 +38,8 @@ func (m Memories) List(ctx context.Context, scope tenant.Scope, f memory.Filter)
 	if len(out) > memory.LongTextPage && !areShort(out[:memory.LongTextPage]) {
 		limit = min(limit, memory.LongTextPage)
 	}
-	more := len(out) > limit
-	return out[:min(len(out), limit)], more, nil
+	hasMore := len(out) > limit
+	return out[:min(len(out), limit)], hasMore, nil
 }
 
 // areShort reports whether a full page of memories is followed by short ones, as pageLimit does.

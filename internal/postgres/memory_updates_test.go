@@ -90,13 +90,13 @@ func TestEditAppendsAVersionWithNewUnits(t *testing.T) {
 			t.Fatalf("Update = %d, %v", v, err)
 		}
 	}
-	list, more, err := b.Memories().Versions(ctx, scope, id, 1, 3)
+	list, hasMore, err := b.Memories().Versions(ctx, scope, id, 1, 3)
 	wantVersions := []memory.Version{{Version: 4, Text: "text 4"}, {Version: 3, Text: "text 3"}, {Version: 2, Text: long}}
-	if diff := cmp.Diff(wantVersions, list, cmpopts.IgnoreFields(memory.Version{}, "CreatedAt")); diff != "" || !more || err != nil {
-		t.Errorf("Versions = more %v, %v (-want +got):\n%s", more, err, diff)
+	if diff := cmp.Diff(wantVersions, list, cmpopts.IgnoreFields(memory.Version{}, "CreatedAt")); diff != "" || !hasMore || err != nil {
+		t.Errorf("Versions = more %v, %v (-want +got):\n%s", hasMore, err, diff)
 	}
-	if list, more, err = b.Memories().Versions(ctx, scope, id, 50, 3); err != nil || more || len(list) != 0 {
-		t.Errorf("Versions beyond the last = %v, %v, %v", list, more, err)
+	if list, hasMore, err = b.Memories().Versions(ctx, scope, id, 50, 3); err != nil || hasMore || len(list) != 0 {
+		t.Errorf("Versions beyond the last = %v, %v, %v", list, hasMore, err)
 	}
 	if _, err := b.Memories().Delete(ctx, scope, []string{id}); err != nil {
 		t.Fatal(err)

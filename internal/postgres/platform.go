@@ -175,7 +175,7 @@ func (d *DB) Overview(ctx context.Context, f tenant.OverviewFilter) (tenant.Over
 	if err != nil {
 		return tenant.Overview{}, fmt.Errorf("read platform overview: %w", err)
 	}
-	if o.More = len(o.Tenants) > f.Limit; o.More {
+	if o.HasMore = len(o.Tenants) > f.Limit; o.HasMore {
 		o.Tenants = o.Tenants[:f.Limit]
 	}
 	return o, nil

@@ -18,7 +18,7 @@ import (
 )
 
 // overviewNames returns the names of the tenants that a filter selects.
-func overviewNames(t *testing.T, store *postgres.DB, f tenant.OverviewFilter) (names []string, more bool) {
+func overviewNames(t *testing.T, store *postgres.DB, f tenant.OverviewFilter) (names []string, hasMore bool) {
 	t.Helper()
 	if f.Limit == 0 {
 		f.Limit = 10
@@ -30,7 +30,7 @@ func overviewNames(t *testing.T, store *postgres.DB, f tenant.OverviewFilter) (n
 	for _, tn := range o.Tenants {
 		names = append(names, tn.Name)
 	}
-	return names, o.More
+	return names, o.HasMore
 }
 
 // The overview counts tenants, finds those that need attention with their reasons, and
@@ -97,24 +97,24 @@ func TestOverview(t *testing.T) {
 		t.Errorf("tenants (-want +got):\n%s", diff)
 	}
 	for _, tt := range []struct {
-		f    tenant.OverviewFilter
-		want []string
-		more bool
+		f       tenant.OverviewFilter
+		want    []string
+		hasMore bool
 	}{
-		{f: tenant.OverviewFilter{Limit: 2}, want: []string{"kept", "full"}, more: true},
+		{f: tenant.OverviewFilter{Limit: 2}, want: []string{"kept", "full"}, hasMore: true},
 		{f: tenant.OverviewFilter{Limit: 2, Offset: 4}, want: []string{"quiet", "slow"}},
 		{f: tenant.OverviewFilter{Offset: 6}},
 		{f: tenant.OverviewFilter{Group: tenant.OnlyNearQuota}, want: []string{"full"}},
 		{f: tenant.OverviewFilter{Group: tenant.OnlyUnhealthy, Order: tenant.ByName}, want: []string{"broken", "drifting", "slow"}},
 		{f: tenant.OverviewFilter{Group: tenant.OnlyRetained}, want: []string{"kept"}},
-		{f: tenant.OverviewFilter{Order: tenant.ByIndexLag, Limit: 1}, want: []string{"slow"}, more: true},
-		{f: tenant.OverviewFilter{Order: tenant.ByStorage, Limit: 2}, want: []string{"kept", "full"}, more: true},
+		{f: tenant.OverviewFilter{Order: tenant.ByIndexLag, Limit: 1}, want: []string{"slow"}, hasMore: true},
+		{f: tenant.OverviewFilter{Order: tenant.ByStorage, Limit: 2}, want: []string{"kept", "full"}, hasMore: true},
 		{f: tenant.OverviewFilter{Name: "NS/Qui"}, want: []string{"quiet"}},
 		{f: tenant.OverviewFilter{Name: "of drift"}, want: []string{"drifting"}},
 		{f: tenant.OverviewFilter{Name: "%"}},
 	} {
-		if names, more := overviewNames(t, store, tt.f); !slices.Equal(names, tt.want) || more != tt.more {
-			t.Errorf("%+v: %v, more %t; want %v, %t", tt.f, names, more, tt.want, tt.more)
+		if names, hasMore := overviewNames(t, store, tt.f); !slices.Equal(names, tt.want) || hasMore != tt.hasMore {
+			t.Errorf("%+v: %v, more %t; want %v, %t", tt.f, names, hasMore, tt.want, tt.hasMore)
 		}
 	}
 }

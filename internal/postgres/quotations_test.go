@@ -99,8 +99,8 @@ func TestRecalledTextIsNotFoundLater(t *testing.T) {
 		t.Errorf("recalled in the same conversation (-want +got):\n%s", diff)
 	}
 	other := b.upsert(t, scope, pasted("b", recalledTalk, "One.")).Conversation
-	more := pasted("b", recalledTalk, "One.", "Two.")
-	b.upsert(t, scope, more)
+	continued := pasted("b", recalledTalk, "One.", "Two.")
+	b.upsert(t, scope, continued)
 	if diff := cmp.Diff([]string{"One.", "Two."}, b.searchable(t, other.ID)); diff != "" {
 		t.Errorf("after another message (-want +got):\n%s", diff)
 	}

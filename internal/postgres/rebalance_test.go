@@ -148,7 +148,7 @@ func TestChangesReadNoConversationsOfOthers(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	b := setupIn(t, d, func(q *tenant.Quota) { q.UserConversations, q.Users = 3, tenant.NoLimit })
-	const others, few = 2000, 50
+	const others, most = 2000, 50
 	b.fillUsers(t, b.application(t, 0, webApplication()), others)
 	exec(t, b.owner, `with added as (
 			insert into conversations (tenant_id, user_id, id, external_id, platform, status, import_id, created_at, updated_at)
@@ -219,8 +219,8 @@ func TestChangesReadNoConversationsOfOthers(t *testing.T) {
 	} {
 		var got string
 		rows := b.rowsRead(t, d, func(own *testBundle) { step.do(own); got = own.statuses(t, scope) })
-		if rows == 0 || rows > few {
-			t.Errorf("%s: %d rows of users and conversations are read, want 1 to %d", step.name, rows, few)
+		if rows == 0 || rows > most {
+			t.Errorf("%s: %d rows of users and conversations are read, want 1 to %d", step.name, rows, most)
 		}
 		if got != step.want {
 			t.Errorf("%s: %s, want %s", step.name, got, step.want)

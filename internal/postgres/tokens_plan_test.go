@@ -15,7 +15,7 @@ func TestIdentifyReadsFewRows(t *testing.T) {
 	b := setupIn(t, d, nil)
 	g := newGrantIn(t, b)
 	b.actFor(t, b.application(t, 0, webApplication()), "carol", true)
-	const tenants, few = 2000, 20
+	const tenants, most = 2000, 20
 	b.fillTenants(t, tenants)
 	conn := session(t, d, b.users[0])
 	exec(t, conn, "prepare identify (bytea) as "+namedQuery(t, "tokens.sql", "Identify", "hash"))
@@ -33,8 +33,8 @@ func TestIdentifyReadsFewRows(t *testing.T) {
 				t.Fatalf("%s: %v rows, want 1", statement, plan.Rows)
 			}
 			for _, table := range []string{"users", "tenants", "placements", "quotas"} {
-				if rows := readRows(t, conn, table, statement); rows > few || table == "users" && rows < 1 {
-					t.Errorf("%s, %.15s: %d rows of %s, want at most %d, and at least one user", plans, statement, rows, table, few)
+				if rows := readRows(t, conn, table, statement); rows > most || table == "users" && rows < 1 {
+					t.Errorf("%s, %.15s: %d rows of %s, want at most %d, and at least one user", plans, statement, rows, table, most)
 				}
 			}
 		}

@@ -174,7 +174,7 @@ func (b *testBundle) checkLimit(t *testing.T, scope tenant.Scope, allowed func(r
 }
 
 // checkManyUnits checks the ranking of the user of TestLexicalRanksManyUnits, which may need more searches than expected.
-func (b *testBundle) checkManyUnits(t *testing.T, scope tenant.Scope, more int) {
+func (b *testBundle) checkManyUnits(t *testing.T, scope tenant.Scope, extra int) {
 	t.Helper()
 	for name, test := range map[string]struct {
 		query    string
@@ -198,7 +198,7 @@ func (b *testBundle) checkManyUnits(t *testing.T, scope tenant.Scope, more int) 
 		if len(best) == 0 && len(all) > 0 || !slices.Equal(best, all[:min(len(best), len(all))]) {
 			t.Errorf("%s: the best units are %v, want the first ones of %v", name, best, all)
 		}
-		if searches -= terms; searches > test.searches+more {
+		if searches -= terms; searches > test.searches+extra {
 			t.Errorf("%s: the index was searched %d times, want at most %d", name, searches, test.searches)
 		}
 	}

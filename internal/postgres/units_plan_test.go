@@ -228,8 +228,8 @@ func TestDescribeMemoriesReadsFewRows(t *testing.T) {
 		namedQuery(t, "units.sql", "DescribeMemoryUnits", "tenant_id", "user_id", "ids", "group_id", "generation_id"))
 	exec(t, conn, "prepare resolved (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "ResolveMemoryUnits", "tenant_id", "user_id", "ids", "group_id"))
 	forEachPlan(t, b, conn, "units, memories", func(plans string) {
-		for query, more := range map[string]string{"described": ", 1", "resolved": ""} {
-			plan := explain(t, conn, fmt.Sprintf("execute %s ('%s', %d, '{%s}', 0%s)", query, scope.Tenant, scope.User, ids, more))
+		for query, parameter := range map[string]string{"described": ", 1", "resolved": ""} {
+			plan := explain(t, conn, fmt.Sprintf("execute %s ('%s', %d, '{%s}', 0%s)", query, scope.Tenant, scope.User, ids, parameter))
 			if least := float64(memories/every - 1); plan.Rows < least {
 				t.Errorf("%s, %s: %v rows, want at least %v", query, plans, plan.Rows, least)
 			}

@@ -103,8 +103,8 @@ func checkUploads(ctx context.Context, q *db.Queries, scope tenant.Scope, c impo
 
 // uploadAnswer is the stored answer of an upload request.
 type uploadAnswer struct {
-	ImportID string   `json:"import"`
-	More     []string `json:"more,omitempty"` // of further files
+	ImportID   string   `json:"import"`
+	FurtherIDs []string `json:"more,omitempty"` // of the imports of further files
 }
 
 // FinishUploads implements importer.UploadStore.
@@ -118,7 +118,7 @@ func (i Imports) FinishUploads(ctx context.Context, scope tenant.Scope, r import
 			}
 			answer.ImportID = r.Files[0].ID
 			for _, f := range r.Files[1:] {
-				answer.More = append(answer.More, f.ID)
+				answer.FurtherIDs = append(answer.FurtherIDs, f.ID)
 			}
 			return nil
 		})
@@ -131,7 +131,7 @@ func (i Imports) FinishUploads(ctx context.Context, scope tenant.Scope, r import
 	if err != nil {
 		return nil, fmt.Errorf("finish uploads: %w", err)
 	}
-	return append([]string{answer.ImportID}, answer.More...), nil
+	return append([]string{answer.ImportID}, answer.FurtherIDs...), nil
 }
 
 // finishUploads queues the imports of files. The first file of each user of a tenant is

@@ -72,8 +72,8 @@ func (d *DB) PurgeUser(ctx context.Context, scope tenant.Scope) error {
 }
 
 // purgeUserBatch deletes a batch of conversations; once there are none, a batch
-// of memories, then one of imports; and then the row. more reports whether data may remain.
-func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (more bool, err error) {
+// of memories, then one of imports; and then the row. remains reports whether there may be data.
+func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (remains bool, err error) {
 	var conversations, memories []string
 	err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		var err error
@@ -84,33 +84,34 @@ func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (more bool,
 	case err != nil:
 		return false, err
 	case len(conversations) > 0:
-		more, err = true, d.purgeConversations(ctx, scope, conversations)
+		remains, err = true, d.purgeConversations(ctx, scope, conversations)
 	case len(memories) > 0:
-		more, err = true, d.purgeMemories(ctx, scope, memories)
+		remains, err = true, d.purgeMemories(ctx, scope, memories)
 	default:
-		if more, err = d.purgeUserImports(ctx, scope); err == nil && !more {
-			more, err = d.deletePurgedUser(ctx, scope)
+		if remains, err = d.purgeUserImports(ctx, scope); err == nil && !remains {
+			remains, err = d.deletePurgedUser(ctx, scope)
 		}
 	}
 	if fault.Is(err, fault.NotFound) {
 		return false, nil // the tenant was deleted concurrently
 	}
-	return more, err
+	return remains, err
 }
 
-// purgeUserImports deletes a batch of imports and idempotency keys, which count in no usage. more reports whether there were any.
-func (d *DB) purgeUserImports(ctx context.Context, scope tenant.Scope) (more bool, err error) {
+// purgeUserImports deletes a batch of imports and idempotency keys, which count in no usage.
+// remains reports whether there were any.
+func (d *DB) purgeUserImports(ctx context.Context, scope tenant.Scope) (remains bool, err error) {
 	err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		n, err := purgeImports(ctx, q, scope.Tenant, scope.User, scope.User, nil)
-		more = n > 0
+		remains = n > 0
 		return err
 	})
-	return more, err
+	return remains, err
 }
 
-// deletePurgedUser deletes the row of a user without data. more reports that a transaction which began
+// deletePurgedUser deletes the row of a user without data. remains reports that a transaction which began
 // before the purge has stored data meanwhile.
-func (d *DB) deletePurgedUser(ctx context.Context, scope tenant.Scope) (more bool, err error) {
+func (d *DB) deletePurgedUser(ctx context.Context, scope tenant.Scope) (remains bool, err error) {
 	err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		// An import locks its row before the usage.
 		if err := q.EndImports(ctx, db.EndImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
@@ -120,7 +121,7 @@ func (d *DB) deletePurgedUser(ctx context.Context, scope tenant.Scope) (more boo
 			return orUnknown(err, scope.Tenant)
 		}
 		conversations, memories, err := dataOfUser(ctx, q, scope, 1)
-		if more = len(conversations)+len(memories) > 0; err != nil || more {
+		if remains = len(conversations)+len(memories) > 0; err != nil || remains {
 			return err
 		}
 		// Before the row, which has the pseudonym. Nothing links the record to the user afterwards.
@@ -128,7 +129,7 @@ func (d *DB) deletePurgedUser(ctx context.Context, scope tenant.Scope) (more boo
 		// The delete cascades to buckets, tokens, and imports and idempotency keys that were stored meanwhile.
 		return q.DeletePurgedUser(ctx, db.DeletePurgedUserParams{TenantID: string(scope.Tenant), ID: int64(scope.User)})
 	})
-	return more, err
+	return remains, err
 }
 
 // dataOfUser returns the ids of at most n conversations and n memories.

@@ -299,8 +299,8 @@ func TestSearchJudgesWithAllCandidates(t *testing.T) {
 		}
 		return r.Found[0].Score
 	}
-	if all, more := score(100), score(200); more >= all {
-		t.Errorf("score %.3f with 200 candidates, want less than the %.3f with 100", more, all)
+	if all, crowded := score(100), score(200); crowded >= all {
+		t.Errorf("score %.3f with 200 candidates, want less than the %.3f with 100", crowded, all)
 	}
 }
 

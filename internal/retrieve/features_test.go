@@ -167,11 +167,11 @@ func TestCoverageOfHeadings(t *testing.T) {
 // A message is compared with the question together with its title.
 func TestFeaturesOfTitles(t *testing.T) {
 	t.Parallel()
-	for title, more := range map[string]bool{"": false, "Zanzibar itinerary": true} {
+	for title, wantHigher := range map[string]bool{"": false, "Zanzibar itinerary": true} {
 		c := comparison{query: Query{Text: "my Zanzibar itinerary"}, all: []Described{
 			{ID: 1, Owner: "a", Text: "Which vaccinations are necessary?", Heading: title}, {ID: 2, Owner: "b", Text: "Which vaccinations are necessary?"},
 		}}
-		if _, list := c.compared(); (list[0][featWords] > list[1][featWords]) != more {
+		if _, list := c.compared(); (list[0][featWords] > list[1][featWords]) != wantHigher {
 			t.Errorf("title %q: words %v, without a title %v", title, list[0][featWords], list[1][featWords])
 		}
 	}

@@ -30,8 +30,8 @@ func TestPack(t *testing.T) {
 	long := strings.Repeat("every word here ", 50)
 	split := excerpt("a", 1, .5, "First this. Then that.")
 	split.End = len("First this.")
-	rest := split
-	rest.Start, rest.End, rest.Score = split.End, len(rest.Text), .4
+	second := split
+	second.Start, second.End, second.Score = split.End, len(second.Text), .4
 	other := excerpt("b", 9, .3, "Next day.")
 	later := other
 	later.Seq, later.At, later.Text, later.End, later.Score = 10, saturday.AddDate(0, 0, 1), "Later.", 6, .9
@@ -48,7 +48,7 @@ func TestPack(t *testing.T) {
 		"One":       {"title and date form the heading", []Excerpt{excerpt("a", 0, .5, " Hello. ")}, 100, "Talk a (2026-11-21)\n[1] human: Hello."},
 		"Neighbors": {"messages of one conversation are listed in order under one heading", []Excerpt{excerpt("a", 2, .9, "Two."), excerpt("b", 0, .5, "B."), excerpt("a", 1, .1, "One.")}, 100, "Talk a (2026-11-21)\n[1] human: One.\n[2] human: Two.\n\nTalk b (2026-11-21)\n[3] human: B."},
 		"BestFirst": {"the order of the input does not matter", []Excerpt{excerpt("a", 0, .1, "Worse."), excerpt("b", 0, .9, "Better.")}, 100, "Talk b (2026-11-21)\n[1] human: Better.\n\nTalk a (2026-11-21)\n[2] human: Worse."},
-		"Pieces":    {"pieces of a message are merged into one source", []Excerpt{rest, split}, 100, "Talk a (2026-11-21)\n[1] human: First this. Then that."},
+		"Pieces":    {"pieces of a message are merged into one source", []Excerpt{second, split}, 100, "Talk a (2026-11-21)\n[1] human: First this. Then that."},
 		"SameText":  {"equal texts are shown once", []Excerpt{excerpt("a", 0, .5, "Hello there."), excerpt("b", 3, .6, "hello  THERE.")}, 100, "Talk b (2026-11-21)\n[1] human: hello  THERE."},
 		"Days":      {"each day has a heading with its date", []Excerpt{other, later}, 100, "Talk b (2026-11-22)\n[1] human: Later.\n\nTalk b (2026-11-21)\n[2] human: Next day."},
 		"Cut":       {"the last excerpt is truncated at a word boundary", []Excerpt{excerpt("a", 0, .5, long)}, 20, "Talk a (2026-11-21)\n[1] human: every word here every word here every word…"},

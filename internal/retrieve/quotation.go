@@ -110,8 +110,8 @@ func (q Quotation) Covers(originals []Original) []Span {
 		for pieces := o.pieces(); len(pieces) > 0; pieces = pieces[1:] {
 			n = max(n, quotes(q.text[q.quoted:], pieces))
 		}
-		rest, _, _ := strings.Cut(q.text[q.quoted+n:], "\n")
-		if n == 0 || strings.TrimSpace(rest) != "" {
+		unquoted, _, _ := strings.Cut(q.text[q.quoted+n:], "\n")
+		if n == 0 || strings.TrimSpace(unquoted) != "" {
 			continue
 		}
 		end = max(end, q.quoted+n)
@@ -143,11 +143,11 @@ func (o Original) pieces() []string {
 func quotes(text string, pieces []string) int {
 	n := shownLength(text, pieces[0])
 	for pieces = pieces[1:]; n > 0; {
-		more, used := continued(text[n:], pieces)
-		if more == 0 {
+		length, used := continued(text[n:], pieces)
+		if length == 0 {
 			break
 		}
-		n, pieces = n+more, pieces[used:]
+		n, pieces = n+length, pieces[used:]
 	}
 	return n
 }
@@ -160,8 +160,8 @@ func continued(text string, pieces []string) (n, used int) {
 		if i == 0 {
 			gap = " "
 		}
-		if rest, ok := strings.CutPrefix(text, gap); ok {
-			if n := shownLength(rest, piece); n > 0 {
+		if afterGap, ok := strings.CutPrefix(text, gap); ok {
+			if n := shownLength(afterGap, piece); n > 0 {
 				return len(gap) + n, i + 1
 			}
 		}

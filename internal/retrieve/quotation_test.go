@@ -53,13 +53,13 @@ func TestQuotations(t *testing.T) {
 		for _, q := range Quotations(test.text) {
 			m.Quoted = append(m.Quoted, q.Covers([]Original{test.original})...)
 		}
-		var rest []string
+		var unquoted []string
 		for _, s := range m.pieces() {
 			if piece := strings.TrimSpace(m.Text[s.Start:s.End]); piece != "" {
-				rest = append(rest, piece)
+				unquoted = append(unquoted, piece)
 			}
 		}
-		if diff := cmp.Diff(test.want, strings.Join(rest, "|")); diff != "" {
+		if diff := cmp.Diff(test.want, strings.Join(unquoted, "|")); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, test.reason, diff)
 		}
 	}

@@ -63,9 +63,9 @@ func TestMarginIsComparable(t *testing.T) {
 	for _, kind := range []Kind{Memory, Chat} {
 		q, _ := letters{}.EmbedQuery(t.Context(), "aaa")
 		texts, _ := letters{}.Embed(t.Context(), formatted(kind, []string{"aaaaaaaaaaaaaa", "zzzzzzzzzzzzzz"}))
-		same, other := b.margin(kind, q, Dot(q, texts[0])), b.margin(kind, q, Dot(q, texts[1]))
-		if same < 0.5 {
-			t.Errorf("kind %d: margin of a match = %.2f, want at least half of the best", kind, same)
+		equal, other := b.margin(kind, q, Dot(q, texts[0])), b.margin(kind, q, Dot(q, texts[1]))
+		if equal < 0.5 {
+			t.Errorf("kind %d: margin of a match = %.2f, want at least half of the best", kind, equal)
 		}
 		if other > 0.2 {
 			t.Errorf("kind %d: margin of another text = %.2f, want about 0", kind, other)
@@ -79,8 +79,8 @@ func TestMarginIsComparable(t *testing.T) {
 // The scores of a model that does not tell the references apart are not calibrated.
 func TestMeasureFails(t *testing.T) {
 	t.Parallel()
-	same := references{Pairs: [][2]string{{"a", "a"}, {"a", "a"}}, Texts: []string{"a"}, Unrelated: []string{"a"}}
-	if b, err := measure(t.Context(), letters{}, same); b != nil || err != nil {
+	equal := references{Pairs: [][2]string{{"a", "a"}, {"a", "a"}}, Texts: []string{"a"}, Unrelated: []string{"a"}}
+	if b, err := measure(t.Context(), letters{}, equal); b != nil || err != nil {
 		t.Errorf("measure of equal texts = %v, %v, want none", b, err)
 	}
 	failure := errors.New("unavailable")

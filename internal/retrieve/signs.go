@@ -60,11 +60,11 @@ func exclaims(text string) bool {
 		if size == 0 || unicode.IsSpace(next) {
 			return true
 		}
-		more := strings.IndexByte(text[i+1:], '!')
-		if more < 0 {
+		distance := strings.IndexByte(text[i+1:], '!')
+		if distance < 0 {
 			return false
 		}
-		i += 1 + more
+		i += 1 + distance
 	}
 	return false
 }

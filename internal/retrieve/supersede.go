@@ -45,16 +45,16 @@ var (
 
 // Statement is a parsed short text.
 type Statement struct {
-	words   []string // in lower case
-	ordered []string // stems of all words
-	terms   []string // distinct stems without values and words of change, sorted
-	values  []string
-	about   []string // terms before "is"
-	said    bool     // it has an "is"
-	changed bool
-	ended   bool
-	frame   string   // how it begins, if only one such statement is true at a time
-	rest    []string // terms after the frame
+	words      []string // in lower case
+	ordered    []string // stems of all words
+	terms      []string // distinct stems without values and words of change, sorted
+	values     []string
+	about      []string // terms before "is"
+	said       bool     // it has an "is"
+	changed    bool
+	ended      bool
+	frame      string   // how it begins, if only one such statement is true at a time
+	afterFrame []string // terms after the frame
 }
 
 // Supersedes reports whether the statement replaces an older one: it is
@@ -108,7 +108,7 @@ func (s Statement) sameFrame(newer Statement) bool {
 	if s.frame == "" || s.frame != newer.frame {
 		return false
 	}
-	return share(s.rest, newer.rest) < 1 && share(newer.rest, s.rest) < 1 || !slices.Equal(s.values, newer.values)
+	return share(s.afterFrame, newer.afterFrame) < 1 && share(newer.afterFrame, s.afterFrame) < 1 || !slices.Equal(s.values, newer.values)
 }
 
 // sameTerms reports whether both have the same terms with other values.
@@ -121,7 +121,7 @@ func ParseStatement(text string) Statement {
 	text = opener.ReplaceAllString(strings.TrimSpace(leadingDate.ReplaceAllString(norm.NFC.String(text), "")), "")
 	s := Statement{words: plainWords(text), values: valuesOf(text), changed: changes.matches(text), ended: ends.matches(text)}
 	if f := frames.FindStringSubmatch(text); f != nil {
-		s.frame, s.rest = strings.ToLower(f[1]), s.contents(text[len(f[0]):])
+		s.frame, s.afterFrame = strings.ToLower(f[1]), s.contents(text[len(f[0]):])
 		if home.MatchString(s.frame) {
 			s.frame = "home"
 		}

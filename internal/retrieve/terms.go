@@ -104,8 +104,8 @@ func stem(w string) string {
 		return w
 	}
 	for _, ending := range []string{"ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly"} {
-		if rest, ok := strings.CutSuffix(w, ending); ok && len(rest) >= 3 {
-			return strings.TrimSuffix(undouble(rest, ending), "e")
+		if root, ok := strings.CutSuffix(w, ending); ok && len(root) >= 3 {
+			return strings.TrimSuffix(undouble(root, ending), "e")
 		}
 	}
 	if strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
@@ -118,15 +118,15 @@ func stem(w string) string {
 }
 
 // undouble restores the end of a word without its ending: plan(ned), stud(ied).
-func undouble(rest, ending string) string {
+func undouble(root, ending string) string {
 	if ending == "ied" || ending == "ies" {
-		rest += "y"
+		root += "y"
 	}
-	last := len(rest) - 1
-	if last > 2 && rest[last] == rest[last-1] && unicode.IsLetter(rune(rest[last])) && rest[last] < utf8.RuneSelf && !strings.ContainsRune("sl", rune(rest[last])) {
-		return rest[:last]
+	last := len(root) - 1
+	if last > 2 && root[last] == root[last-1] && unicode.IsLetter(rune(root[last])) && root[last] < utf8.RuneSelf && !strings.ContainsRune("sl", rune(root[last])) {
+		return root[:last]
 	}
-	return rest
+	return root
 }
 
 // bag is a text as counted terms, of which only those of a question are kept.

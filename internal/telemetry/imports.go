@@ -17,12 +17,12 @@ type imports struct {
 
 // StoreBatch implements importer.Files.
 func (i *imports) StoreBatch(ctx context.Context, run importer.Run, b importer.Batch) (importer.Batch, error) {
-	rest, err := i.Files.StoreBatch(ctx, run, b)
+	uncounted, err := i.Files.StoreBatch(ctx, run, b)
 	if err != nil {
-		return rest, err
+		return uncounted, err
 	}
-	left := make(map[int]bool, len(rest.Entries))
-	for _, e := range rest.Entries {
+	left := make(map[int]bool, len(uncounted.Entries))
+	for _, e := range uncounted.Entries {
 		left[e.Ordinal] = true
 	}
 	for _, e := range b.Entries {
@@ -30,7 +30,7 @@ func (i *imports) StoreBatch(ctx context.Context, run importer.Run, b importer.B
 			i.metrics.importedConversations.WithLabelValues(entryOutcome(e.Outcome)).Inc()
 		}
 	}
-	return rest, nil
+	return uncounted, nil
 }
 
 // Finish implements importer.Files.

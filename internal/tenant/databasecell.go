@@ -32,8 +32,8 @@ func (c DatabaseCell) String() string { return fmt.Sprintf("%0*x", secretCell, i
 // database keeps its tokens, so only the lookup of the whole secret decides.
 func CellOf(secret string) (DatabaseCell, bool) {
 	body := secret
-	if prefix, rest, ok := strings.Cut(secret, "_"); ok {
-		body = strings.TrimSuffix(rest, checksum(prefix+"_"+rest[:max(0, len(rest)-tokenCheck)]))
+	if prefix, tail, ok := strings.Cut(secret, "_"); ok {
+		body = strings.TrimSuffix(tail, checksum(prefix+"_"+tail[:max(0, len(tail)-tokenCheck)]))
 	}
 	if len(body) != tokenBody {
 		return 0, false

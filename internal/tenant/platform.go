@@ -51,7 +51,7 @@ type Overview struct {
 	Changes                             int64 // not indexed yet
 	IndexLag                            time.Duration
 	Tenants                             []OverviewTenant
-	More                                bool // there are further pages
+	HasMore                             bool // there are further pages
 }
 
 // OverviewTenant is a tenant in the platform overview: names and counts only.

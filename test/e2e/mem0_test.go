@@ -66,12 +66,12 @@ func TestMem0Packages(t *testing.T) {
 }
 
 // mem0Env returns the environment of a script, without telemetry.
-func mem0Env(t *testing.T, user string, more ...string) []string {
+func mem0Env(t *testing.T, user string, variables ...string) []string {
 	t.Helper()
 	home := t.TempDir()
 	return append(append(os.Environ(), "MNEMO_URL="+platform.env["MNEMO_URL"], "MNEMO_API_KEY="+secret(t, "memzero", user, "token"),
 		"MNEMO_APPLICATION_KEY="+applicationKey(t, "memzero", "shop"),
-		"MEM0_TELEMETRY=false", "HOME="+home, "MEM0_DIR="+home), more...)
+		"MEM0_TELEMETRY=false", "HOME="+home, "MEM0_DIR="+home), variables...)
 }
 
 // mem0Project returns a directory in which the npm packages are installed.

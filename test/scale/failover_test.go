@@ -33,8 +33,8 @@ func TestFailover(t *testing.T) {
 	second := i.Operate(t, "MNEMO_LEADER_ELECT=true")
 	apply(t, i, 0, atOnce)
 	many, stop := atOnce, make(chan struct{})
-	var more sync.WaitGroup
-	more.Go(func() { // until the kill, so that the leader is never idle
+	var writers sync.WaitGroup
+	writers.Go(func() { // until the kill, so that the leader is never idle
 		for {
 			select {
 			case <-stop:
@@ -59,7 +59,7 @@ func TestFailover(t *testing.T) {
 	first.Kill()
 	killed := time.Now()
 	close(stop)
-	more.Wait()
+	writers.Wait()
 	renewed := leaseOf(t, i).Spec.RenewTime.Time
 	done := ready(t, i)
 	if done == many {

@@ -256,6 +256,6 @@ func (r *raw) all(took time.Duration) (all, withoutTenant time.Duration, shares 
 	for i, name := range []string{"Tenant", "Secrets", "SQL", "partitions"} {
 		shares += fmt.Sprintf(" %s %.0f%%", name, 100*float64(r.spent[i].Load())/float64(sum))
 	}
-	rest := float64(sum-r.spent[onTenant].Load()) / float64(sum)
-	return took, time.Duration(float64(took) * rest), shares[1:]
+	share := float64(sum-r.spent[onTenant].Load()) / float64(sum)
+	return took, time.Duration(float64(took) * share), shares[1:]
 }

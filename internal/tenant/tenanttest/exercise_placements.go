@@ -269,9 +269,9 @@ func leavesIndex(c check) {
 		t.Errorf("ReconcilePlacement gives %+v, want a partition that was never assigned before", again)
 	}
 	f.wantUnindexed(t, left)
-	rest, err := b.Store.Retire(t.Context(), f.spec.ID, tenant.Delete)
-	if err != nil || len(rest.Locations) > 0 {
-		t.Errorf("Retire = %+v, %v, want no location to drop", rest, err)
+	remaining, err := b.Store.Retire(t.Context(), f.spec.ID, tenant.Delete)
+	if err != nil || len(remaining.Locations) > 0 {
+		t.Errorf("Retire = %+v, %v, want no location to drop", remaining, err)
 	}
 }
 
