@@ -144,7 +144,8 @@ func smallFiles(n int) []entry {
 }
 
 // No content of a file makes its parser use more memory than a multiple of the limit of a conversation. Not parallel: it
-// measures the heap of the process, with the allowed heap as the memory limit of the runtime.
+// measures the heap of the process. The memory limit of the runtime is less than the allowed heap, because a busy machine
+// collects garbage late.
 func TestHostileContentNeedsBoundedMemory(t *testing.T) {
 	limits := chatexport.Limits{Conversation: hostileSize, Messages: 10_000, Conversations: 50_000, Entries: 50_000}
 	for name, make := range hostile {
@@ -152,7 +153,7 @@ func TestHostileContentNeedsBoundedMemory(t *testing.T) {
 			data := make(t)
 			runtime.GC()
 			before := inUse()
-			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(before + amplified)))
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(before + amplified*9/10)))
 			peak := watch(t)
 			n, err := readAll(data, limits)
 			got := peak() - before

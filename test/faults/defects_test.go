@@ -51,8 +51,8 @@ var defects = map[string]defect{
 	},
 	"wrong counter": {
 		file: "internal/postgres/memories.go",
-		old:  "reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes, 0)",
-		new:  "reserve(ctx, q, scope, -int64(len(out.IDs)), plantedValue(DEFECT, -bytes, -bytes+1), 0)",
+		old:  "reserve(q, scope, -int64(len(out.IDs)), -bytes, 0)",
+		new:  "reserve(q, scope, -int64(len(out.IDs)), plantedValue(DEFECT, -bytes, -bytes+1), 0)",
 		want: []string{counter},
 	},
 	"repeated audit record": {
@@ -90,9 +90,9 @@ var defects = map[string]defect{
 		want: []string{stuck},
 	},
 	"quota overrun": {
-		file: "internal/postgres/db/memories.sql.go",
-		old:  "q.db.Exec(ctx, createMemory,",
-		new: "q.db.Exec(ctx, plantedValue(DEFECT, createMemory, plantedText(createMemory, " +
+		file: "internal/postgres/db/later.go",
+		old:  "l.Queue(createMemory,",
+		new: "l.Queue(plantedValue(DEFECT, createMemory, plantedText(createMemory, " +
 			"\"require_quota($2, $3, 1,\", \"require_quota($2, $3, 0,\")),",
 		want:   []string{overQuota},
 		tenant: "tight",
