@@ -431,7 +431,7 @@ func (b *bench) ratios(counts []int) {
 	r.compare("embed query ÷ onnxruntime in Python", 1.0, r.row("embed query", "embedder", 0), r.row("embed query", "onnxruntime", 0))
 	for _, n := range counts {
 		search := func(subject string) *series { return r.row("search", subject, n) }
-		r.compare(fmt.Sprintf("search, %d ÷ mem0", n), 0.7, search("Mnemo"), search("mem0"))
+		r.compare(fmt.Sprintf("search, %d ÷ mem0", n), 0.75, search("Mnemo"), search("mem0"))
 		floor := []*series{search("embedder"), search("Milvus"), search("PostgreSQL")}
 		r.compare(fmt.Sprintf("search, %d ÷ (embed + Milvus + rows)", n), 1.4, search("Mnemo"), floor...)
 		r.compareAt(0.95, ratio{Name: fmt.Sprintf("search p95, %d ÷ (embed + Milvus + rows)", n), AtMost: 2}, search("Mnemo"), floor...)

@@ -48,8 +48,9 @@ $$;
 revoke all on function lexical_expected from public;
 
 -- lexical_terms estimates the rarity of each word of the query from the user's latest units and returns at most six
--- words, rarest first; words that are equally rare are in byte order. It omits words that occur in none of the user's units, and those that occur in nearly every unit, unless there are few units
--- or no other words. It runs with the privileges of its caller.
+-- words, rarest first; words that are equally rare are in byte order. It omits words that occur in none of the user's
+-- units, and those that occur in nearly every unit, unless there are few units or no other words. It runs with the
+-- privileges of its caller.
 create or replace function lexical_terms(p_tenant uuid, p_user bigint, p_kind smallint, p_query text,
     out terms tsquery[], out idf float8[], out telling boolean)
 language plpgsql stable
