@@ -17,10 +17,10 @@ const (
 
 func newMemory() *tenant.Budget { return tenant.NewBudget(maxMemory, maxUserMemory) }
 
-// holdResponse counts the body of a response until it is sent, instead of what was read to make it, and reports whether
-// it does: otherwise the request is finished. If there is no room for the response of a request that only reads, an error
-// replaces it. Large responses to clients without an identity are constants, such as the contract, of which there is one copy:
-// counting them would let a client that does not read keep them from others.
+// holdResponse counts the body of a response until it is sent, instead of what was read to make it, and reports
+// whether it does: otherwise the request is finished. If there is no room for the response of a request that only
+// reads, an error replaces it. Large responses to clients without an identity are constants, such as the contract, of
+// which there is one copy: counting them would let a client that does not read keep them from others.
 func (s *Server) holdResponse(c *fiber.Ctx, use *tenant.MemoryUse) bool {
 	res := c.Response()
 	if use.Anonymous() || res.IsBodyStream() || len(res.Body()) <= tenant.FreeMemory { // a stream is sent in blocks

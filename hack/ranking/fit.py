@@ -113,7 +113,7 @@ def lexeme(w):
 
 
 def lexical(history):
-    """The scores of lexical_search in the database: idf times ts_rank over a piece and the two messages on either side."""
+    """The scores of lexical_ranking in the database: idf times ts_rank over a piece and the two messages on either side."""
     bags = []
     for u in history["units"]:
         ms, j = history["convs"][u["c"]]["messages"], u["m"]

@@ -22,19 +22,18 @@ const (
 )
 
 // Breaker rejects calls to an unavailable dependency, so that not every call waits for its deadline. After a
-// failure it rejects calls for FirstPause, and then admits one probe at a time. Each further failure doubles the pause,
-// up to MaxPause.
-// The zero value admits every call.
+// failure it rejects calls for FirstPause, and then admits one probe. Each further failure doubles the pause, up to
+// MaxPause. A probe that is not done within MaxPause is followed by another. The zero value admits every call.
 type Breaker struct {
 	mu       sync.Mutex
 	failures int
-	probing  bool // a probe is running
 	until    time.Time
 }
 
 // Call is an admitted call.
 type Call struct {
-	// Probe reports that the dependency was unavailable. Other calls are rejected until the probe is done.
+	// Probe reports that the dependency was unavailable. Other calls are rejected until the probe is done, or for
+	// MaxPause.
 	Probe bool
 }
 
@@ -45,10 +44,10 @@ func (b *Breaker) Start(now time.Time) (c Call, admitted bool) {
 	if b.failures == 0 {
 		return Call{}, true
 	}
-	if b.probing || now.Before(b.until) {
+	if now.Before(b.until) {
 		return Call{}, false
 	}
-	b.probing = true
+	b.until = now.Add(MaxPause)
 	return Call{Probe: true}, true
 }
 
@@ -56,18 +55,22 @@ func (b *Breaker) Start(now time.Time) (c Call, admitted bool) {
 func (b *Breaker) Done(now time.Time, c Call, o Outcome) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.Probe {
-		b.probing = false
-	}
 	switch o {
 	case Available:
-		changed, b.failures = b.failures > 0, 0
+		changed = b.failures > 0
+		b.failures, b.until = 0, time.Time{}
 	case Unavailable:
 		changed = b.failures == 0
 		b.failures++
 		const doublings = 3 // from FirstPause to MaxPause
-		b.until = now.Add(FirstPause << min(b.failures-1, doublings))
+		// A call from before a probe does not end the wait for it.
+		if until := now.Add(FirstPause << min(b.failures-1, doublings)); c.Probe || until.After(b.until) {
+			b.until = until
+		}
 	case Unknown:
+		if c.Probe {
+			b.until = now
+		}
 	}
 	return changed
 }

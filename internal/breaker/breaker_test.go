@@ -34,12 +34,31 @@ func TestBreaker(t *testing.T) {
 	probe := start(true, "a probe after the pause")
 	start(false, "one probe at a time")
 	done(early, breaker.Unavailable, false)
-	now = now.Add(breaker.MaxPause)
+	now = now.Add(breaker.MaxPause - 1)
 	start(false, "the probe still runs")
 	done(probe, breaker.Unknown, false)
 	done(start(true, "another probe, because the caller of the first one gave up"), breaker.Available, true)
 	start(true, "it responds again")
 	start(true, "any number of calls again")
+}
+
+// A probe can end without an outcome, for instance by a panic.
+func TestProbeWithoutOutcomeIsReplaced(t *testing.T) {
+	t.Parallel()
+	var b breaker.Breaker
+	now := time.Unix(0, 0)
+	c, _ := b.Start(now)
+	b.Done(now, c, breaker.Unavailable)
+	now = now.Add(breaker.FirstPause)
+	if c, admitted := b.Start(now); !admitted || !c.Probe {
+		t.Fatalf("Start = %+v, %t, want a probe", c, admitted)
+	}
+	if _, admitted := b.Start(now.Add(breaker.MaxPause - 1)); admitted {
+		t.Error("another call was admitted while the probe may still run")
+	}
+	if c, admitted := b.Start(now.Add(breaker.MaxPause)); !admitted || !c.Probe {
+		t.Errorf("Start = %+v, %t, want another probe", c, admitted)
+	}
 }
 
 func TestPausesDouble(t *testing.T) {

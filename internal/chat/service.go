@@ -30,8 +30,8 @@ const (
 
 	defaultIndexTimeout = time.Second
 	defaultEmbedTimeout = 2 * time.Second
-	// maxRequestUnits is the maximum number of units that are embedded within the request: a few turns of an ongoing chat.
-	// Embedding that does not end in time is wasted.
+	// maxRequestUnits is the maximum number of units that are embedded within the request: a few turns of an ongoing
+	// chat. Embedding that does not end in time is wasted.
 	maxRequestUnits = 16
 )
 
@@ -127,10 +127,10 @@ var ErrTooLarge error = fault.New(fault.Invalid, "The conversation would have mo
 // than MaxTokens.
 var tooLong = fmt.Sprintf("The conversation has more than %d tokens.", MaxTokens)
 
-// embed returns the vectors of the new and changed messages' units, by the text they embed, so that semantic search finds
-// them immediately. It returns nil if there are more than maxRequestUnits, or if the embedder does not answer in time: the index
-// job then embeds them. Its plan only tells which messages are new, because clients send the whole conversation after each
-// turn. The store makes the plan that is written, under its lock.
+// embed returns the vectors of the new and changed messages' units, by the text they embed, so that semantic search
+// finds them immediately. It returns nil if there are more than maxRequestUnits, or if the embedder does not answer
+// in time: the index job then embeds them. Its plan only tells which messages are new, because clients send the whole
+// conversation after each turn. The store makes the plan that is written, under its lock.
 func (s *Service) embed(ctx context.Context, who tenant.Identity, u Upsert) (map[string][]float32, error) {
 	before, stored, err := s.Store.Find(ctx, who.Scope, u.Key())
 	if err != nil {

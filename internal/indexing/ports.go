@@ -8,8 +8,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Store is the vector store. internal/milvus implements it. Every error is of kind Unavailable unless it is a bug. It is
-// not called with locations in no index.
+// Store is the vector store. internal/milvus implements it. Every error is of kind Unavailable unless it is a bug. It
+// is not called with locations in no index.
 type Store interface {
 	// Upsert writes entries and replaces existing ones.
 	Upsert(ctx context.Context, t tenant.ID, p placement.Location, entries []Entry) error
@@ -27,8 +27,9 @@ type Units interface {
 	// Load returns the units that are live (active and not deleted), with Dense and
 	// Vectors.
 	Load(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]OwnedUnit, error)
-	// SaveVectors stores missing embeddings of a generation, and confirms units as Confirm does: those of confirmed or, if the tenant is
-	// in no index, those embedded. The latter have an ID, Dense and Vector. Units of other users are not changed.
+	// SaveVectors stores missing embeddings of a generation, and confirms units as Confirm does: those of confirmed
+	// or, if the tenant is in no index, those embedded. The latter have an ID, Dense and Vector. Units of other users
+	// are not changed.
 	SaveVectors(ctx context.Context, t tenant.ID, users []tenant.UserID, g placement.GenerationID, embedded []retrieve.Unit, confirmed []retrieve.UnitID) error
 	// Confirm records the database time at which the index contained these units of the users, or at
 	// which they had a vector if the tenant is in no index. In the same transaction, it records

@@ -107,8 +107,9 @@ func sweepAll(page func(after retrieve.UnitID) (Drift, retrieve.UnitID, error)) 
 	return total, nil
 }
 
-// compare calls repair with the differences of a page of the tenant's placement, and with units that are not confirmed: the vector of a
-// unit is saved after the index contains it, so a crash can leave one in the index without a vector.
+// compare calls repair with the differences of a page of the tenant's placement, and with units that are not
+// confirmed: the vector of a unit is saved after the index contains it, so a crash can leave one in the index without
+// a vector.
 func (x *Indexer) compare(ctx context.Context, t tenant.ID, after retrieve.UnitID, repair func([]retrieve.UnitID) error) (Drift, retrieve.UnitID, error) {
 	w, err := x.units.GetPlacement(ctx, t)
 	if fault.Is(err, fault.NotFound) {

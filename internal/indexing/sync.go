@@ -68,8 +68,9 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) 
 	return fault.New(fault.Unavailable, "the placement of tenant %s changes faster than it is indexed", t)
 }
 
-// unplaced returns Unavailable if units of a tenant without a placement are live: the operator issues tokens while it assigns the placement, and
-// the assignment does not index the units that exist. Otherwise, the tenant or the units were purged.
+// unplaced returns Unavailable if units of a tenant without a placement are live: the operator issues tokens while it
+// assigns the placement, and the assignment does not index the units that exist. Otherwise, the tenant or the units
+// were purged.
 func (x *Indexer) unplaced(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) error {
 	live, err := x.units.LiveOf(ctx, t, ids)
 	if err == nil && len(live) > 0 {
@@ -142,8 +143,8 @@ func (j job) indexed() bool {
 	return slices.ContainsFunc(j.targets, func(t placement.Target) bool { return t.Indexed() })
 }
 
-// embed computes the missing vectors of each generation of the targets. It saves them, or returns them if they are to be saved when
-// the units are confirmed.
+// embed computes the missing vectors of each generation of the targets. It saves them, or returns them if they are to
+// be saved when the units are confirmed.
 func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) (unsaved []batchOf, _ error) {
 	if !j.embed {
 		return nil, nil
@@ -175,7 +176,8 @@ func (x *Indexer) confirm(ctx context.Context, j job, users []tenant.UserID, ids
 	return nil
 }
 
-// keep saves vectors without confirming units, even after the timeout of the job: otherwise, each attempt would compute them again.
+// keep saves vectors without confirming units, even after the timeout of the job: otherwise, each attempt would
+// compute them again.
 func (x *Indexer) keep(ctx context.Context, j job, users []tenant.UserID, unsaved []batchOf) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
@@ -299,8 +301,8 @@ func (x *Indexer) skip(ctx context.Context, b batchOf, u *OwnedUnit, refused err
 	return nil
 }
 
-// write writes the units to the targets and reads again which are live. It returns those that every target contains, and those
-// that changed in between.
+// write writes the units to the targets and reads again which are live. It returns those that every target contains,
+// and those that changed in between.
 func (x *Indexer) write(ctx context.Context, j job, ids []retrieve.UnitID, live []OwnedUnit) (confirmed, changed []retrieve.UnitID, err error) {
 	written, err := x.writeTargets(ctx, j, ids, live)
 	if err != nil {
@@ -348,66 +350,4 @@ func (x *Indexer) writeTargets(ctx context.Context, j job, ids []retrieve.UnitID
 		}
 	}
 	return written, nil
-}
-
-// entriesOf returns the entries of the units that have a vector of the generation, each
-// once, and removes the others from written.
-func entriesOf(live []OwnedUnit, g placement.GenerationID, written map[retrieve.UnitID]bool) []Entry {
-	var entries []Entry
-	seen := make(map[retrieve.UnitID]bool, len(live))
-	for _, u := range live {
-		switch vector := u.Vectors[g]; {
-		case vector == nil:
-			delete(written, u.ID)
-		case !seen[u.ID]:
-			seen[u.ID] = true
-			entries = append(entries, Entry{ID: u.ID, User: int64(u.User), Kind: u.Kind, Group: u.Group, Vector: vector})
-		}
-	}
-	return entries
-}
-
-// compare returns the ids that were live both times, and those whose state changed in
-// between.
-func compare(ids, before, after []retrieve.UnitID) (settled, changed []retrieve.UnitID) {
-	was, is := make(map[retrieve.UnitID]bool, len(before)), make(map[retrieve.UnitID]bool, len(after))
-	for _, id := range before {
-		was[id] = true
-	}
-	for _, id := range after {
-		is[id] = true
-	}
-	for _, id := range ids {
-		switch {
-		case was[id] != is[id]:
-			changed = append(changed, id)
-		case is[id]:
-			settled = append(settled, id)
-		}
-	}
-	return settled, changed
-}
-
-// usersOf returns the users of the units, each once.
-func usersOf(units []OwnedUnit) (users []tenant.UserID) {
-	for _, u := range units {
-		users = withUser(users, u.User)
-	}
-	return users
-}
-
-// withUser adds a user, unless it is there.
-func withUser(users []tenant.UserID, u tenant.UserID) []tenant.UserID {
-	if slices.Contains(users, u) {
-		return users
-	}
-	return append(users, u)
-}
-
-func idsOf(units []OwnedUnit) []retrieve.UnitID {
-	ids := make([]retrieve.UnitID, len(units))
-	for i, u := range units {
-		ids[i] = u.ID
-	}
-	return ids
 }

@@ -153,7 +153,8 @@ func TestSyncBatches(t *testing.T) {
 	}
 }
 
-// A process ended after the index contained a unit and before its vector was saved, and no job is left that would do it.
+// A process ended after the index contained a unit and before its vector was saved, and no job is left that would do
+// it.
 func TestSweepConfirmsIndexedUnits(t *testing.T) {
 	t.Parallel()
 	e := newEnv()

@@ -32,8 +32,8 @@ type Store interface {
 	LatestPartitionID(ctx context.Context, at Location) (partitionID int64, err error)
 }
 
-// ErrNoPartition is in the chain of an error of the vector store if the placement does not exist: it was never created, or
-// was lost. Partitions.Ensure creates it again.
+// ErrNoPartition is in the chain of an error of the vector store if the placement does not exist: it was never
+// created, or was lost. Partitions.Ensure creates it again.
 var ErrNoPartition = errors.New("partition not found in the vector store")
 
 // ErrLoading means that a partition exists but cannot be searched yet. Retry.
@@ -62,10 +62,9 @@ func (w waitLoaded) Ensure(ctx context.Context, p Placement) (partitionID int64,
 	}
 }
 
-// EnsurePartition creates the partition of a placement unless it exists, and
-// returns its id; 0 for a placement in no index, which needs none. A lost partition is recorded as lost before it is created
-// again. In a shared collection, other tenants may have recorded an id that
-// this tenant has not seen yet; then that one is the id to compare with.
+// EnsurePartition creates the partition of a placement unless it exists, and returns its id; 0 for a placement in no
+// index, which needs none. A lost partition is recorded as lost before it is created again. In a shared collection,
+// other tenants may have recorded an id that this tenant has not seen yet; then that one is the id to compare with.
 func EnsurePartition(ctx context.Context, store Store, partitions Partitions, p Placement) (partitionID int64, err error) {
 	if !p.Indexed() {
 		return 0, nil

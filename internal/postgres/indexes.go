@@ -16,8 +16,8 @@ import (
 // unfinishedIndex is an index whose concurrent build was interrupted.
 type unfinishedIndex struct{ Table, Name string }
 
-// dropUnfinishedIndexes drops indexes that an interrupted migration has left: "create index concurrently" would fail because
-// of them, and with "if not exists" it would accept an invalid one, which no query uses.
+// dropUnfinishedIndexes drops indexes that an interrupted migration has left: "create index concurrently" would fail
+// because of them, and with "if not exists" it would accept an invalid one, which no query uses.
 func dropUnfinishedIndexes(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	indexes, err := unfinishedIndexes(ctx, pool)
 	if err != nil {
@@ -36,7 +36,8 @@ func dropUnfinishedIndex(ctx context.Context, pool *pgxpool.Pool, log *slog.Logg
 	for {
 		completing := false
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			// The lock waits for a build that is still running. It must be the first statement: the build waits for older snapshots.
+			// The lock waits for a build that is still running. It must be the first statement: the build waits for
+			// older snapshots.
 			_, err := tx.Exec(ctx, "lock table only "+index.Table+" in share update exclusive mode")
 			if err != nil {
 				return err
@@ -64,8 +65,9 @@ func dropUnfinishedIndex(ctx context.Context, pool *pgxpool.Pool, log *slog.Logg
 	}
 }
 
-// isCompleting reports whether a transaction that changes the index has not ended. A build releases the lock of the table
-// before it commits that the index is valid, and until then "drop index" fails with "tuple concurrently updated".
+// isCompleting reports whether a transaction that changes the index has not ended. A build releases the lock of the
+// table before it commits that the index is valid, and until then "drop index" fails with "tuple concurrently
+// updated".
 func isCompleting(ctx context.Context, tx pgx.Tx, index unfinishedIndex) (completing bool, err error) {
 	err = tx.QueryRow(ctx, `select exists (
 		select from pg_index i join pg_locks l on l.locktype = 'transactionid' and l.transactionid = i.xmax where i.indexrelid = to_regclass($1))`,
@@ -73,8 +75,8 @@ func isCompleting(ctx context.Context, tx pgx.Tx, index unfinishedIndex) (comple
 	return completing, err
 }
 
-// unfinishedIndexes lists the invalid indexes of the schema. Those of partitioned tables are not built concurrently; they are
-// invalid until each partition has one.
+// unfinishedIndexes lists the invalid indexes of the schema. Those of partitioned tables are not built concurrently;
+// they are invalid until each partition has one.
 func unfinishedIndexes(ctx context.Context, q db.DBTX) ([]unfinishedIndex, error) {
 	rows, err := q.Query(ctx, `select i.indrelid::regclass::text, i.indexrelid::regclass::text
 		from pg_index i join pg_class c on c.oid = i.indexrelid

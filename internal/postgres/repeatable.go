@@ -16,7 +16,8 @@ type repeatableFile struct {
 	Path, SQL, Checksum string
 }
 
-// repeatableFiles returns the files in the order in which they are applied: functions, and then the triggers that call them.
+// repeatableFiles returns the files in the order in which they are applied: functions, and then the triggers that
+// call them.
 func repeatableFiles(files fs.FS) (all []repeatableFile, err error) {
 	err = fs.WalkDir(files, "repeatable", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -33,8 +34,8 @@ func repeatableFiles(files fs.FS) (all []repeatableFile, err error) {
 	return all, nil
 }
 
-// applyRepeatable applies the files that are not current in the database, each in one transaction: other transactions find
-// either the old definitions or the new ones.
+// applyRepeatable applies the files that are not current in the database, each in one transaction: other transactions
+// find either the old definitions or the new ones.
 func applyRepeatable(ctx context.Context, pool *pgxpool.Pool, files fs.FS) error {
 	all, err := repeatableFiles(files)
 	if err != nil {
@@ -64,8 +65,8 @@ func applyFile(ctx context.Context, tx pgx.Tx, file repeatableFile) error {
 	return err //nolint:wrapcheck // applyRepeatable wraps it
 }
 
-// hasRepeatable reports whether the files of this binary were ever applied to the database. The ones of a newer binary, which may
-// have replaced them since, are compatible (migrations/README.md).
+// hasRepeatable reports whether the files of this binary were ever applied to the database. The ones of a newer
+// binary, which may have replaced them since, are compatible (migrations/README.md).
 func hasRepeatable(ctx context.Context, q querier) (bool, error) {
 	all, err := repeatableFiles(schemaFiles)
 	if err != nil {

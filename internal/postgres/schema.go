@@ -29,8 +29,9 @@ func SchemaVersion() int64 {
 	return version
 }
 
-// readSchema returns the schema version of a database, 0 if it is empty. It rejects a schema of a version before 0.1.0: those
-// have the numbers of ours or higher ones, so that neither a migration nor a comparison would notice, but not the table schema_files.
+// readSchema returns the schema version of a database, 0 if it is empty. It rejects a schema of a version before
+// 0.1.0: those have the numbers of ours or higher ones, so that neither a migration nor a comparison would notice,
+// but not the table schema_files.
 func readSchema(ctx context.Context, q querier) (version int64, err error) {
 	var ours bool
 	err = q.QueryRow(ctx, `select coalesce(max(version_id), 0), to_regclass('schema_files') is not null
@@ -95,7 +96,8 @@ func (d *DB) checkRowSecurity(ctx context.Context) error {
 	return nil
 }
 
-// SchemaSum returns a short hexadecimal checksum of the files that Migrate applies. Tests name their template database after it.
+// SchemaSum returns a short hexadecimal checksum of the files that Migrate applies. Tests name their template
+// database after it.
 func SchemaSum() string {
 	sum := sha256.New()
 	err := fs.WalkDir(schemaFiles, ".", func(path string, d fs.DirEntry, err error) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 )
 
-// transaction implements pgx.Tx. Statements wait in it until they are sent with the next query or the commit, which needs
-// no round trip of their own. The rows of a query must be closed before the next query.
+// transaction implements pgx.Tx. Statements wait in it until they are sent with the next query or the commit, which
+// needs no round trip of their own. The rows of a query must be closed before the next query.
 type transaction struct {
 	conn    *pgx.Conn
 	waiting *pgx.Batch

@@ -127,9 +127,9 @@ func writtenBetween(after, before string) string {
 		and g.created_at >= coalesce(` + after + `::timestamptz, '-infinity') and g.created_at < coalesce(` + before + `::timestamptz, 'infinity'))`
 }
 
-// The units to score: all, or those that an index read with bounded staleness may
-// not return. Each part of the latter has its own database index; the second is sorted by it, so that PostgreSQL does not
-// read all units of the user in the order of their ids instead.
+// The units to score: all, or those that an index read with bounded staleness may not return. Each part of the latter
+// has its own database index; the second is sorted by it, so that PostgreSQL does not read all units of the user in
+// the order of their ids instead.
 const (
 	liveUnits = `select * from live_units where tenant_id = $1 and user_id = $2 and kind = $3`
 
@@ -139,8 +139,8 @@ const (
 			and indexed_at > now() - interval '10 seconds' order by indexed_at desc, id desc limit $7)`
 )
 
-// scoreUnits scores the newest units of a source that match the query's filters. It sets coverage.Truncated if the limit, which
-// is one more than are scored, is reached, and coverage.Missing if a unit has no vector.
+// scoreUnits scores the newest units of a source that match the query's filters. It sets coverage.Truncated if the
+// limit, which is one more than are scored, is reached, and coverage.Missing if a unit has no vector.
 func scoreUnits(
 	ctx context.Context, tx db.DBTX, scope tenant.Scope, query retrieve.Request, source string, limit int,
 	vector []float32, coverage *retrieve.Coverage,

@@ -11,9 +11,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Similar returns the q.Limit live units of q.Kind that are most similar to a passage, best first. It searches as Search does, without
-// the words. embed returns the vector of the passage, or nil if there is none and nothing to search; meanwhile, units are counted. The time limit
-// of the index applies after it.
+// Similar returns the q.Limit live units of q.Kind that are most similar to a passage, best first. It searches as
+// Search does, without the words. embed returns the vector of the passage, or nil if there is none and nothing to
+// search; meanwhile, units are counted. The time limit of the index applies after it.
 func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, at placement.Location, q Query, embed func() []float32) ([]Similar, error) {
 	wanted := max(q.Limit, 1)
 	p := e.newPlan(scope, at, q, overfetch*wanted) // entries of the index may be stale

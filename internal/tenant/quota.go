@@ -41,8 +41,8 @@ type Resource struct {
 	Whole   func(*Quota) *int64 // of the quota of a single user: the tenant's, which it must not exceed; nil for others
 }
 
-// Resources are all quotas. Ceilings, the status, metrics and the dashboard derive from them. Tests compare them with the
-// fields and the description of the Tenant, the flags, the chart and docs/tenant-spec.md.
+// Resources are all quotas. Ceilings, the status, metrics and the dashboard derive from them. Tests compare them with
+// the fields and the description of the Tenant, the flags, the chart and docs/tenant-spec.md.
 var Resources = []Resource{
 	{
 		Name: "memories", Default: 10_000, Maximum: 1_000_000,

@@ -81,7 +81,7 @@ func TestMilvusUnavailable(t *testing.T) {
 
 	resume := suspendMilvus(t)
 	during := alice.remember(t, "2026-05-04 The canoe is stored under the bridge.")
-	// Without a filter, the server can find both among its cached vectors.
+	// Without a filter, the server scores all units of the user in PostgreSQL.
 	for query, id := range map[string]string{"beehives barn": before, "canoe bridge": during} {
 		if found, _ := alice.recall(t, query); !slices.Contains(found, id) {
 			t.Errorf("%q with Milvus unavailable: memory not found", query)
