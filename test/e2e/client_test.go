@@ -3,13 +3,10 @@ package e2e_test
 import (
 	"fmt"
 	"net/http"
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/api/client"
-	"github.com/mnemo-dev/mnemo/internal/memory"
 )
 
 var httpClient = &http.Client{Timeout: time.Minute}
@@ -62,24 +59,6 @@ func (u user) memories(t *testing.T) []string {
 func (u user) recall(t *testing.T, query string) (found []string, degraded bool) {
 	t.Helper()
 	return u.search(t, &client.ListMemoriesParams{Query: &query})
-}
-
-// recallFromIndex searches the memories of the default bucket: the vectors of a bucket are not cached.
-func (u user) recallFromIndex(t *testing.T, query string) (found []string, degraded bool) {
-	t.Helper()
-	list, err := u.ListBuckets(t.Context(), nil)
-	if err != nil {
-		t.Fatalf("list buckets: %v", err)
-	}
-	i := slices.IndexFunc(list.Body, func(b client.Bucket) bool { return b.Name == memory.DefaultBucket })
-	if i < 0 {
-		t.Fatalf("%v contains no bucket %s", list.Body, memory.DefaultBucket)
-	}
-	bucket, err := strconv.ParseInt(list.Body[i].ID, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u.search(t, &client.ListMemoriesParams{Query: &query, BucketID: &bucket})
 }
 
 func (u user) search(t *testing.T, params *client.ListMemoriesParams) (found []string, degraded bool) {
